@@ -147,7 +147,7 @@ def main() -> None:
     settings, roster = load(), load_roster()
     embedder = load_embedder(settings)
     router = load_router(settings, roster, embedder)
-    brain = LocalBrain(roster, router, configured("local", None), embedder, settings.models.dir)
+    brain = LocalBrain(roster, router, configured("local", None), embedder)
     sets = sorted((shipped_config() / "evals").glob("routing.*.jsonl"))
     texts = [case.text for path in sets for case in load_cases(path)]
     alone, whole, guarded, again = asyncio.run(

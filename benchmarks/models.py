@@ -20,7 +20,7 @@ from orchestrator.settings import load
 from orchestrator.transports.in_process import pair
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wiring import build_orchestrator
-from tools.model_endpoint import MODEL, ModelEndpoint, running_model_endpoint
+from tools.servers.model_endpoint import MODEL, ModelEndpoint, running_model_endpoint
 
 MOST_TOKENS = 4_000
 SHOWN = (1, 5, 10, 15, 20, 25)
@@ -76,7 +76,7 @@ def _text(message: Mapping[str, Any]) -> str:
 async def _converse(orchestrator: Orchestrator, endpoint: ModelEndpoint) -> list[list[dict[str, Any]]]:
     """Say everything, and return the requests of each turn."""
     ours, theirs = pair()
-    attending = asyncio.create_task(orchestrator.attend(theirs, "bench"))
+    serving = asyncio.create_task(orchestrator.serve(theirs, "bench"))
     client = Client(ours, RandomIds())
     async for _ in client.open():
         pass
@@ -88,7 +88,7 @@ async def _converse(orchestrator: Orchestrator, endpoint: ModelEndpoint) -> list
         asked = await asyncio.to_thread(endpoint.asked, mark)
         turns.append([request for request in asked if mark in _text(request["messages"][-1])])
     await client.close()
-    await attending
+    await serving
     return turns
 
 

@@ -23,7 +23,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.store import migrations
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Synchronous
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import RandomIds
 from tests.servers.postgres import as_psycopg, fresh_database

@@ -59,7 +59,7 @@ class Recorder:
 
 async def _connect(orchestrator: Orchestrator) -> tuple[Client, "asyncio.Task[None]"]:
     ours, theirs = pair()
-    session = asyncio.create_task(orchestrator.attend(theirs, "bench"))
+    session = asyncio.create_task(orchestrator.serve(theirs, "bench"))
     client = Client(ours, RandomIds())
     async for _ in client.open():
         pass
@@ -133,7 +133,7 @@ async def _replay(settings: Settings) -> tuple[int, float]:
         await client.close()
         await session
         ours, theirs = pair()
-        session = asyncio.create_task(orchestrator.attend(theirs, "bench"))
+        session = asyncio.create_task(orchestrator.serve(theirs, "bench"))
         second = Client(ours, RandomIds())
         started = perf_counter()
         async for _ in second.open(conversation_id, seen=0):

@@ -17,13 +17,13 @@ pytest_plugins = [
     "tests.servers.livekit",
     "tests.servers.model",
     "tests.servers.postgres",
-    "tests.support.models",
+    "tests.support.brains.models",
     "tests.support.commands",
-    "tests.support.forked_servers",
+    "tests.support.servers.forked_servers",
     "tests.support.stores",
     "tests.support.orchestrators",
-    "tests.support.letta_helpers",
-    "tests.support.brains",
+    "tests.support.servers.letta_helpers",
+    "tests.support.brains.model_brains",
 ]
 
 # There is at least one worker per processor, so each computes on one thread; numpy reads this when imported.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agents.evaluation.follow_ups import Case, Utterance, load_cases, resolve, turns_of
 from agents.local.reading.facts import NOTED
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED, Exchange
-from tests.support.listeners import the_listener
+from tests.support.brains.listeners import the_listener
 
 SETS = Path(__file__).parents[2] / "config" / "evals"
 TUNING, HELD_OUT, BLIND, SET_ASIDE = (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.sentences import sentences
-from tests.support.kept_conversations import ASIDE, PERSON, held, kept, lines_of
+from tests.support.brains.kept_conversations import ASIDE, PERSON, held, kept, lines_of
 from tests.support.orchestrators import agents
 
 TALKS = {path.stem: path for path in kept()}

@@ -9,9 +9,9 @@ import pytest
 from agents.ports import Brief, Recalled
 from agents.roster import load, pick
 from memory_blocks.edits import empty
-from tests.support.brains import Using, a_brief
+from tests.support.brains.kept_conversations import PROMPT, Talk, TurnResult
+from tests.support.brains.model_brains import Using, a_brief
 from tests.support.builders import a_conversation, a_situation
-from tests.support.kept_conversations import PROMPT, Talk, TurnResult
 from tests.support.orchestrators import agents, local_brain
 
 ROSTER = load(Path(__file__).parents[2] / "config" / "agents.toml")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.kept_conversations import Talk
+from tests.support.brains.kept_conversations import Talk
 
 
 async def answer(*messages: str) -> str:

@@ -5,7 +5,7 @@
 
 import pytest
 
-from tests.support.kept_conversations import held_over, kept_over
+from tests.support.brains.kept_conversations import held_over, kept_over
 
 TALKS = {path.stem: path for path in kept_over()}
 

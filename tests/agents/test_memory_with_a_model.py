@@ -7,12 +7,12 @@ from typing import Any
 from agents.models.fallback import ModelBrain, ModelOptions
 from agents.models.retries import Breaker
 from orchestrator.orchestrator import Orchestrator
-from tests.support.brains import PATIENT, extractor_prompt
+from tests.support.brains.model_brains import PATIENT, extractor_prompt
+from tests.support.brains.models import minilm
+from tests.support.brains.right_readings import ScriptedModel, a_reading
 from tests.support.builders import HandClock
-from tests.support.models import minilm
 from tests.support.orchestrators import ANN, agents, an_orchestrator, built_in_tools, local_brain
 from tests.support.protocol_client import TRACE, Peer, conversing
-from tests.support.right_readings import ScriptedModel, a_reading
 
 DAY = 86_400
 
@@ -94,3 +94,27 @@ async def test_with_a_model_too_nothing_is_forgotten_before_it_was_asked_once(em
     assert [each.content for each in before] == ["The person takes sertraline."]
     assert "Removed" in done
     assert after == []
+
+
+async def test_with_a_model_too_a_correction_asks_once_and_is_undone(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "I take sertraline", change("sertraline"))
+        clock.tick(DAY)
+        async with conversing(orchestrator) as peer:
+            new = change("citalopram", op="replace", target="f1")
+            asked = await say(peer, model, "That's wrong, it's citalopram", new, act="correct")
+            before = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+            clock.tick()
+            await say(peer, model, "go on then, yes", act="answer")
+            after = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+            clock.tick()
+            undone = await say(peer, model, "undo that", act="undo")
+            again = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+
+    assert 'Shall I change this in my notes: "sertraline"' in asked
+    assert [each.content for each in before] == ["The person takes sertraline."]
+    assert [each.content for each in after] == ["The person takes citalopram."]
+    assert 'This is in my notes again: "sertraline"' in undone
+    assert [each.content for each in again] == ["The person takes sertraline."]

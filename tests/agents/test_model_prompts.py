@@ -1,6 +1,7 @@
 """A model's structured reply is accepted only if it fits the schema, also if it is cut or garbled."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -125,6 +126,30 @@ def test_small_departures_from_the_schema_are_put_right() -> None:
     (found,) = parsed(json.dumps(READ | {"changes": [loose], "confidence": -1, "mood": "fine"})).changes
 
     assert (found.kind, found.value, found.confidence, found.words) == ("pain_score", "8", 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *((name, "person") for name in ("Person", "user", "The user", "me", "I", "the person", "self")),
+        *((name, "person") for name in ("patient", "The Patient", "myself", "Person.")),
+        ("my daughter", "daughter"),
+        ("the user's daughter", "daughter"),
+        ("User\u2019s mother", "mother"),
+        ("HUSBAND", "husband"),
+        ("personal trainer", "personal trainer"),
+        ("mentor", "mentor"),
+    ],
+)
+def test_whose_a_fact_is_may_be_named_in_other_words(written: str, meant: str) -> None:
+    (of_person,) = SITUATION.facts
+    of_husband = of_person.model_copy(update={"subject": "husband", "id": "fact_of_husband"})
+    situation = replace(SITUATION, facts=(of_person, of_husband))
+    reply = json.dumps(READ | {"changes": [CHANGE | {"subject": written}]})
+
+    (change,) = parse_understanding(reply, situation, INTENTS).changes
+
+    assert change.subject == meant
 
 
 def test_what_the_last_question_asked_for_counts_as_answered() -> None:

@@ -51,7 +51,7 @@ async def test_a_section_and_a_prompt_define_a_specialist_that_answers(tmp_path:
     assert turn.intent_classification is not None
     assert turn.agent_response is not None
     assert turn.intent_classification.intent == turn.agent_response.agent_type == "TRAVEL_HEALTH"
-    assert turn.agent_response.content.startswith("I cannot judge that from here")
+    assert "I cannot judge that" in turn.agent_response.content
 
 
 def test_a_missing_prompt_is_reported_by_name_at_the_start(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from agents.ports import Vectors
 from agents.routing.router import Router, train_router
 from agents.values import Intent
 from orchestrator.wiring import load_roster
-from tests.support.models import a_router, embedded, minilm, the_guard
+from tests.support.brains.models import a_router, embedded, minilm, the_guard
 
 EVALS = Path(__file__).parents[2] / "config" / "evals"
 TUNING = load_cases(EVALS / "routing.tuning.jsonl")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 PACKAGES = ("orchestrator", "agents", "memory_blocks")
 PYTHON = (*PACKAGES, "tools", "tests", "benchmarks")
@@ -18,16 +18,16 @@ def our_files() -> tuple[Path, ...]:
     names = (CHECKOUT / ".gitignore").read_text().split()
     everywhere = {name.strip("/") for name in names if not name.startswith("/")} | {".git"}
     here = {Path(name.strip("/")) for name in names if "/" in name.rstrip("/")}
-    return tuple(_walk(Path(), everywhere, here))
+    return tuple(_files_below(Path(), everywhere, here))
 
 
-def _walk(folder: Path, everywhere: set[str], here: set[Path]) -> Iterator[Path]:
+def _files_below(folder: Path, everywhere: set[str], here: set[Path]) -> Iterator[Path]:
     for entry in sorted(os.scandir(CHECKOUT / folder), key=lambda entry: entry.name):
         path = folder / entry.name
         if entry.name in everywhere or path in here:
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(path, everywhere, here)
+            yield from _files_below(path, everywhere, here)
         else:
             yield path
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.architecture.sources import PYTHON, our_files, parsed, python_files
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 REGISTRIES = ("pypi", "pythonhosted", "npmjs", "golang")
 FOREIGN = re.compile(

@@ -1,13 +1,14 @@
 """The documents are right: their Python runs, their links exist, their tree equals the real one."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PACKAGES, our_files, python_files
-from tools.toolchain import CHECKOUT
+from tests.architecture.sources import PACKAGES, our_files, parsed, python_files
+from tools.setup.toolchain import CHECKOUT
 
 DOCUMENTS = [path for path in our_files() if path.suffix == ".md" and path.parts[0] != "console"]
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -83,3 +84,15 @@ def tree_of(architecture: str) -> Iterator[Path]:
             folder = path if word.endswith("/") else None
         if folder is not None:
             folders[depth + 1 :] = [folder]
+
+
+def test_every_test_that_a_document_names_exists() -> None:
+    defined = {
+        node.name
+        for path in python_files("tests")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    named = {(str(path), name) for path in DOCUMENTS for name in re.findall(r"`(test_\w+)`", text_of(path))}
+
+    assert {each for each in named if each[1] not in defined} == set()

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext
 
-from tools.browser import running_chromium
 from tools.console import build_console
+from tools.setup.browser import running_chromium
 
 
 @pytest.fixture(scope="session")

@@ -6,24 +6,24 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, Route, expect
+from playwright.async_api import BrowserContext, expect
 
-from tests.browser.chat import Chat
-from tests.browser.orchestrator import Orchestrator
-from tests.browser.scenes import HEADACHE
-from tests.browser.signed_in import (
+from tests.browser.support.chat import Chat
+from tests.browser.support.real_server import RealServer
+from tests.browser.support.scenes import HEADACHE
+from tests.browser.support.signed_in import (
     ALLERGY,
     MEMORY_QUESTION,
     SignedIn,
     chat,
     open_first_conversation,
-    orchestrator,
     say_all,
+    server,
     signed_in,
     start_over,
 )
 
-__all__ = ["chat", "orchestrator", "signed_in"]  # fixtures
+__all__ = ["chat", "server", "signed_in"]  # fixtures
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
 LARGEST_START = 200_000  # bytes of JavaScript, gzipped, that the chat needs
@@ -120,9 +120,9 @@ async def test_the_journey_of_a_search_shows_what_was_found_and_why(chat: Chat) 
 
 
 async def test_a_correction_in_the_memory_is_used_by_the_next_answer(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address_for("dora"))
+    chat = await Chat.open(profile, server.address_for("dora"))
     await say_all(chat, ALLERGY)
     await chat.page.get_by_role("link", name="Memory", exact=True).click()
     allergies = chat.page.get_by_role("region", name="Allergies")
@@ -142,11 +142,12 @@ async def test_a_correction_in_the_memory_is_used_by_the_next_answer(
 
 
 async def test_a_memory_is_pinned_forgotten_with_a_preview_and_brought_back(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address_for("emma"))
+    chat = await Chat.open(profile, server.address_for("emma"))
     await say_all(chat, ALLERGY)
-    await chat.page.goto(f"{orchestrator.url}/memory")
+    conversation = chat.page.url
+    await chat.page.goto(f"{server.url}/memory")
     memory = chat.page.locator(".memory", has_text="penicillin")
     await memory.get_by_role("button", name="Pin").click()
     await expect(chat.page.locator(".memory[data-pinned=true]")).to_have_count(1)
@@ -157,6 +158,11 @@ async def test_a_memory_is_pinned_forgotten_with_a_preview_and_brought_back(
     await expect(dialog).to_contain_text(ALLERGY)
     await dialog.get_by_role("button", name="Forget it").click()
     await chat.until_text(".empty", "Nothing lasting is known yet")
+    blocks = await Chat.open(profile, f"{conversation}/blocks")
+    session = blocks.page.get_by_role("region", name="Active session")
+    await expect(session).to_contain_text("by person:emma")
+    await expect(session).not_to_contain_text("penicillin")
+    await blocks.page.close()
 
     await chat.click("Undo")
     await expect(memory).to_be_visible()
@@ -165,39 +171,13 @@ async def test_a_memory_is_pinned_forgotten_with_a_preview_and_brought_back(
     assert chat.failures == []
 
 
-async def test_memories_that_contradict_each_other_are_side_by_side(
-    orchestrator: Orchestrator, chat: Chat
-) -> None:
-    await chat.page.goto(f"{orchestrator.url}/memory")
-    await chat.until_present(".memory")
-    listed = await chat.run("fetch('/v1/memories?texts=true&kind=fact').then((found) => found.json())")
-    whole = await chat.run(f"fetch('/v1/memories/{listed['items'][0]['id']}').then((found) => found.json())")
-    earlier = {**whole, "id": "mem_earlier", "content": "The person has no allergies.", "current": False}
-    conflict = {"about": "allergies", "subject": None, "current": whole, "other": earlier}
-
-    async def show(route: Route) -> None:
-        await route.fulfill(json={"items": [conflict]})
-
-    await chat.page.route("**/v1/memories/conflicts", show)
-    await chat.reload()
-    sides = chat.page.get_by_role("region", name="Contradictions").locator(".side")
-    await expect(sides).to_have_count(2)
-    await expect(sides.nth(0)).to_contain_text("Counts now")
-    await expect(sides.nth(0)).to_contain_text("penicillin")
-    await expect(sides.nth(1)).to_contain_text("The person has no allergies.")
-    first, second = [await side.bounding_box() for side in await sides.all()]
-    assert first is not None
-    assert second is not None
-    assert (first["y"], first["x"] + first["width"] <= second["x"]) == (second["y"], True)
-
-
 async def test_staff_reads_the_memory_of_others_only_with_a_reason_which_is_kept(
-    orchestrator: Orchestrator, signed_in: SignedIn, profile: BrowserContext
+    server: RealServer, signed_in: SignedIn, profile: BrowserContext
 ) -> None:
-    staff = await Chat.open(profile, orchestrator.address)
+    staff = await Chat.open(profile, server.address)
     await staff.until_connected()
     await staff.until_text(".roles", "all roles")
-    await staff.page.goto(f"{orchestrator.url}/memory?person=ann")
+    await staff.page.goto(f"{server.url}/memory?person=ann")
     memory = staff.page.locator(".memory").first
     await expect(memory).to_contain_text("The text is not shown in a list")
 
@@ -206,17 +186,17 @@ async def test_staff_reads_the_memory_of_others_only_with_a_reason_which_is_kept
     await staff.click("Show")
     await expect(memory.locator(".origins")).to_contain_text("penicillin")
 
-    await staff.page.goto(f"{orchestrator.url}/traces?of=all&actor=operator")
+    await staff.page.goto(f"{server.url}/traces?of=all&actor=operator")
     await staff.until_text(".trace-rows", "a question of ann")
     assert staff.failures == []
 
 
 async def test_traces_come_live_and_are_filtered_opened_and_saved(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address_for("fred"))
+    chat = await Chat.open(profile, server.address_for("fred"))
     await chat.until_connected()
-    table = await Chat.open(profile, f"{orchestrator.url}/traces?action=stored")
+    table = await Chat.open(profile, f"{server.url}/traces?action=stored")
     await table.until_text(".live", "Live")
 
     await say_all(chat, HEADACHE)
@@ -239,9 +219,30 @@ async def test_traces_come_live_and_are_filtered_opened_and_saved(
     assert chat.failures == table.failures == []
 
 
-async def test_the_overview_links_its_charts_to_the_rows_behind_them(
-    orchestrator: Orchestrator, chat: Chat
+async def test_the_live_traces_of_one_conversation_leave_out_those_of_others(
+    server: RealServer, profile: BrowserContext
 ) -> None:
+    chat = await Chat.open(profile, server.address_for("gwen"))
+    await say_all(chat, HEADACHE)
+    here = re.search(r"/chat/(conv_[^/?]+)", chat.page.url)
+    assert here is not None
+    table = await Chat.open(profile, f"{server.url}/traces?conversation={here[1]}&action=updated")
+    await table.until_text(".live", "Live")
+    await table.until_text("main", "No trace fits these filters")
+
+    await chat.say("8")
+    await chat.until_answered(2)
+    rows = table.page.locator(".trace-rows [role=row]")
+    await expect(rows).to_have_count(4)  # the four blocks
+    await start_over(chat)
+    await say_all(chat, HEADACHE, "8")
+    await expect(rows).to_have_count(4)
+    await table.page.get_by_role("button", name="One conversation").click()
+    await expect(rows).to_have_count(8)
+    assert chat.failures == table.failures == []
+
+
+async def test_the_overview_links_its_charts_to_the_rows_behind_them(server: RealServer, chat: Chat) -> None:
     await chat.page.get_by_role("link", name="Overview").click()
     routing = chat.page.get_by_role("region", name="Who answered")
     await expect(routing.locator("svg").first).to_be_visible()
@@ -254,7 +255,7 @@ async def test_the_overview_links_its_charts_to_the_rows_behind_them(
 
 
 async def test_a_deep_link_opens_cold_and_shows_nothing_before_the_person_is_known(
-    orchestrator: Orchestrator, chat: Chat, profile: BrowserContext
+    server: RealServer, chat: Chat, profile: BrowserContext
 ) -> None:
     await chat.page.locator(".why").click()
     await chat.until_text(".story", MEMORY_QUESTION)
@@ -266,7 +267,7 @@ async def test_a_deep_link_opens_cold_and_shows_nothing_before_the_person_is_kno
     stranger = await Chat.open(profile, address)
     await stranger.until_text(".notice", "You are not signed in")
     assert await stranger.texts(".story") == []
-    await stranger.page.goto(orchestrator.address_for("boris"))
+    await stranger.page.goto(server.address_for("boris"))
     await stranger.until_connected()
     await stranger.page.goto(address)
     await stranger.until_text(".failed", "could not be shown")
@@ -276,16 +277,16 @@ async def test_a_deep_link_opens_cold_and_shows_nothing_before_the_person_is_kno
     await cold.page.close()
 
 
-async def test_an_address_that_is_no_view_says_so(orchestrator: Orchestrator, chat: Chat) -> None:
-    await chat.page.goto(f"{orchestrator.url}/chat/a/b/c")
+async def test_an_address_that_is_no_view_says_so(server: RealServer, chat: Chat) -> None:
+    await chat.page.goto(f"{server.url}/chat/a/b/c")
 
     await chat.until_text("main", "There is no such page")
 
 
 async def test_a_message_is_edited_answered_again_and_noted(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address_for("cleo"))
+    chat = await Chat.open(profile, server.address_for("cleo"))
     await chat.until_connected()
     await chat.say("I have had a hedache")
     await chat.until_answered(1)

@@ -14,12 +14,13 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, Route, ViewportSize, expect
 
-from tests.browser.chat import Chat
-from tests.browser.orchestrator import Orchestrator
-from tests.browser.signed_in import SignedIn, open_first_conversation, orchestrator, signed_in
-from tools.toolchain import CHECKOUT
+from tests.browser.support.chat import Chat
+from tests.browser.support.real_server import RealServer
+from tests.browser.support.signed_in import SignedIn, open_first_conversation, server, signed_in
+from tools.setup.browser import CONNECTED
+from tools.setup.toolchain import CHECKOUT
 
-__all__ = ["orchestrator", "signed_in"]  # fixtures
+__all__ = ["server", "signed_in"]  # fixtures
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
 PICTURES = CHECKOUT / ".cache" / "screenshots"
@@ -29,7 +30,7 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 
 VIEWS = {
-    "chat": ".answer",
+    "chat": f"{CONNECTED} .question > p",
     "blocks": ".block .diff",
     "why": ".story",
     "journey": ".funnel",
@@ -51,7 +52,7 @@ EMPTY = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def addresses(orchestrator: Orchestrator, signed_in: SignedIn) -> Mapping[str, str]:
+async def addresses(server: RealServer, signed_in: SignedIn) -> Mapping[str, str]:
     """The address of each view, found as a person finds it."""
     chat = await Chat.open(signed_in.profile, signed_in.newest)
     await chat.page.locator(".why").click()
@@ -64,7 +65,7 @@ async def addresses(orchestrator: Orchestrator, signed_in: SignedIn) -> Mapping[
     await open_first_conversation(chat)
     found |= {"chat": chat.page.url, "blocks": f"{chat.page.url}/blocks?turn=2&label=active_session"}
     await chat.page.close()
-    return found | {name: f"{orchestrator.url}/{name}" for name in VIEWS if name not in found}
+    return found | {name: f"{server.url}/{name}" for name in VIEWS if name not in found}
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
@@ -90,11 +91,11 @@ async def test_a_view_can_be_used_by_everybody(
 
 @pytest.mark.parametrize("path", EMPTY)
 async def test_a_view_with_nothing_in_it_says_what_to_do(
-    orchestrator: Orchestrator, profile: BrowserContext, path: str
+    server: RealServer, profile: BrowserContext, path: str
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address_for("nobody"))
+    chat = await Chat.open(profile, server.address_for("nobody"))
     await chat.until_connected()
-    await chat.page.goto(orchestrator.url + path)
+    await chat.page.goto(server.url + path)
 
     await chat.until_text("main", EMPTY[path])
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext
 
-from tests.browser.chat import Chat
-from tests.browser.orchestrator import Orchestrator
-from tests.browser.scenes import HEADACHE
+from tests.browser.support.chat import Chat
+from tests.browser.support.real_server import RealServer
+from tests.browser.support.scenes import HEADACHE
 from tests.browser.test_real_server import checked_afterwards
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 from tools.servers.livekit import Address, new_address, running_livekit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
@@ -22,23 +22,23 @@ REQUESTED_PATHS = "performance.getEntriesByType('resource').map(({ name }) => ne
 
 
 @contextmanager
-def an_orchestrator(forker: Forker, data: Path, address: Address, *changes: str) -> Iterator[Orchestrator]:
+def a_server(forker: Forker, data: Path, address: Address, *changes: str) -> Iterator[RealServer]:
     """`anamnesis serve` with that LiveKit server and with `changes` of `tests.faults.modified_servers`."""
-    with checked_afterwards(Orchestrator(forker, data, address.environment)) as orchestrator:
-        yield orchestrator.start(*changes)
+    with checked_afterwards(RealServer(forker, data, address.environment)) as server:
+        yield server.start(*changes)
 
 
-def through_livekit(orchestrator: Orchestrator) -> str:
+def through_livekit(server: RealServer) -> str:
     """The address of the page that connects through LiveKit rooms."""
-    return orchestrator.address.replace("/#", "/?livekit#")
+    return server.address.replace("/#", "/?livekit#")
 
 
 @pytest.mark.requirement("000-003", "003-148", "003-149")
 async def test_a_newcomer_chats_through_a_room_and_continues_after_a_reload(
     forker: Forker, tmp_path: Path, console: Path, livekit: Address, profile: BrowserContext
 ) -> None:
-    with an_orchestrator(forker, tmp_path / "data", livekit) as orchestrator:
-        chat = await Chat.open(profile, through_livekit(orchestrator))
+    with a_server(forker, tmp_path / "data", livekit) as server:
+        chat = await Chat.open(profile, through_livekit(server))
         await chat.until_connected()
         await chat.say(HEADACHE)
         await chat.until_answered(1)
@@ -60,8 +60,8 @@ async def test_the_page_survives_a_livekit_server_that_dies_in_a_turn_and_is_sta
     address = new_address()
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
-        with an_orchestrator(forker, tmp_path / "data", address) as orchestrator:
-            chat = await Chat.open(profile, through_livekit(orchestrator))
+        with a_server(forker, tmp_path / "data", address) as server:
+            chat = await Chat.open(profile, through_livekit(server))
             await chat.until_connected()
             await chat.say(HEADACHE)
             await chat.until_answered(1)
@@ -87,14 +87,14 @@ async def test_the_rest_of_an_answer_that_continued_without_the_page_is_shown_on
     address = new_address()
     with ExitStack() as servers:
         servers.enter_context(running_livekit(address))
-        with an_orchestrator(forker, tmp_path / "data", address, "waits_in_the_middle") as orchestrator:
-            chat = await Chat.open(profile, through_livekit(orchestrator))
+        with a_server(forker, tmp_path / "data", address, "waits_in_the_middle") as server:
+            chat = await Chat.open(profile, through_livekit(server))
             await chat.until_connected()
             await chat.say(HEADACHE)
             await chat.until_text(".sentence", "Sentence 1")
             servers.close()
             await chat.until_text(".connection", "Connection lost")
-            orchestrator.signal(signal.SIGUSR1)
+            server.signal(signal.SIGUSR1)
             servers.enter_context(running_livekit(address))
             await chat.until_answered(1, SECONDS_TO_RECONNECT)
             await chat.until_connected(SECONDS_TO_RECONNECT)
@@ -110,8 +110,8 @@ async def test_the_rest_of_an_answer_that_continued_without_the_page_is_shown_on
 async def test_without_livekit_the_page_that_asks_for_it_says_so(
     forker: Forker, tmp_path: Path, console: Path, profile: BrowserContext
 ) -> None:
-    with checked_afterwards(Orchestrator(forker, tmp_path / "data")) as orchestrator:
-        chat = await Chat.open(profile, through_livekit(orchestrator.start()))
+    with checked_afterwards(RealServer(forker, tmp_path / "data")) as server:
+        chat = await Chat.open(profile, through_livekit(server.start()))
         await chat.until_text(".notice", "LiveKit")
 
         assert await chat.texts(".exchange") == []

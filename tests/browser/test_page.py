@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser
 
-from tests.browser.chat import Chat
-from tests.browser.scenes import HEADACHE, StanzaSender
-from tests.browser.scripted_server import ERROR, Connection, scripted_server
+from tests.browser.support.chat import Chat
+from tests.browser.support.scenes import HEADACHE, StanzaSender
+from tests.browser.support.scripted_server import ERROR, Connection, scripted_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that th
 async def page_with(
     browser: Browser, console: Path, *scripts: Callable[[Connection], None]
 ) -> AsyncIterator[Chat]:
-    """The page in a new profile, connected to a server that runs the scripts. No failure may occur in it."""
+    """The page in a new profile, with a server that runs these scripts. It fails if the page has errors."""
     with scripted_server(console, *scripts) as address:
         profile = await browser.new_context()
         try:

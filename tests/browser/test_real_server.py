@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGUSR1
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Route
 
-from tests.browser.chat import Chat
-from tests.browser.orchestrator import Orchestrator
-from tests.browser.scenes import HEADACHE
-from tests.support.forked_servers import Forker
+from tests.browser.support.chat import Chat
+from tests.browser.support.real_server import RealServer
+from tests.browser.support.scenes import HEADACHE
+from tests.support.servers.forked_servers import Forker
 from tools.picture import LARGEST, take_picture, take_views
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
@@ -23,35 +24,33 @@ STORED = "JSON.stringify({...localStorage})"
 
 
 @pytest.fixture(scope="module")
-def orchestrator(
-    tmp_path_factory: pytest.TempPathFactory, console: Path, forker: Forker
-) -> Iterator[Orchestrator]:
+def server(tmp_path_factory: pytest.TempPathFactory, console: Path, forker: Forker) -> Iterator[RealServer]:
     """A running server, shared by the tests that do not kill it."""
-    with checked_afterwards(Orchestrator(forker, tmp_path_factory.mktemp("server") / "data")) as orchestrator:
-        yield orchestrator.start()
+    with checked_afterwards(RealServer(forker, tmp_path_factory.mktemp("server") / "data")) as server:
+        yield server.start()
 
 
 @pytest.fixture
-def own_orchestrator(tmp_path: Path, console: Path, forker: Forker) -> Iterator[Orchestrator]:
+def own_server(tmp_path: Path, console: Path, forker: Forker) -> Iterator[RealServer]:
     """A server for one test alone, which starts and kills it."""
-    with checked_afterwards(Orchestrator(forker, tmp_path / "data")) as orchestrator:
-        yield orchestrator
+    with checked_afterwards(RealServer(forker, tmp_path / "data")) as server:
+        yield server
 
 
 @contextmanager
-def checked_afterwards(orchestrator: Orchestrator) -> Iterator[Orchestrator]:
+def checked_afterwards(server: RealServer) -> Iterator[RealServer]:
     """Afterwards, `anamnesis check` must find nothing wrong in the database."""
-    with orchestrator:
-        yield orchestrator
-    check = orchestrator.forker.run(orchestrator.data, "check")
+    with server:
+        yield server
+    check = server.forker.run(server.data, "check")
     assert (check.returncode, check.stderr) == (0, ""), check.stdout
 
 
 @pytest.mark.requirement("000-036")
 async def test_a_newcomer_says_what_hurts_and_sees_the_answer_with_its_traces(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address)
+    chat = await Chat.open(profile, server.address)
     await chat.until_connected()
 
     await chat.say(HEADACHE)
@@ -68,16 +67,16 @@ async def test_a_newcomer_says_what_hurts_and_sees_the_answer_with_its_traces(
 
 
 async def test_the_code_leaves_the_address_bar_for_a_cookie_no_script_can_read(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    address = orchestrator.address
+    address = server.address
     chat = await Chat.open(profile, address)
     await chat.until_connected()
 
-    assert await chat.run("location.href") == f"{orchestrator.url}/"
+    assert await chat.run("location.href") == f"{server.url}/"
     assert await chat.run("document.cookie") == ""
     seen = address + await chat.run(f"{STORED} + document.documentElement.outerHTML")
-    assert orchestrator.key not in seen
+    assert server.key not in seen
     assert address.partition("#")[2] not in seen.removeprefix(address)
     await chat.reload()
     await chat.until_connected()
@@ -85,24 +84,24 @@ async def test_the_code_leaves_the_address_bar_for_a_cookie_no_script_can_read(
 
 @pytest.mark.parametrize("part", ["a-wrong-code", "key"], ids=["wrong", "key"])
 async def test_without_a_code_the_page_says_which_address_to_open(
-    orchestrator: Orchestrator, profile: BrowserContext, part: str
+    server: RealServer, profile: BrowserContext, part: str
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.url)
+    chat = await Chat.open(profile, server.url)
     await chat.until_text(".notice", SIGN_IN)
     assert await chat.texts(".connection") == ["Not signed in"]
 
-    await chat.page.goto(f"{orchestrator.url}/#{orchestrator.key if part == 'key' else part}")
-    await chat.page.wait_for_url(f"{orchestrator.url}/")
+    await chat.page.goto(f"{server.url}/#{server.key if part == 'key' else part}")
+    await chat.page.wait_for_url(f"{server.url}/")
     await chat.until_text(".notice", SIGN_IN)
 
-    await chat.page.goto(orchestrator.address)
+    await chat.page.goto(server.address)
     await chat.until_connected()
 
 
 async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_no_longer_works(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    address = orchestrator.address
+    address = server.address
     chat = await Chat.open(profile, address)
     await chat.until_connected()
     await chat.say(HEADACHE)
@@ -126,9 +125,9 @@ async def test_signing_out_leaves_nothing_in_any_tab_and_the_address_no_longer_w
 
 
 async def test_nothing_of_a_conversation_is_displayed_before_the_server_knows_the_person(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address)
+    chat = await Chat.open(profile, server.address)
     await chat.until_connected()
     await chat.say(HEADACHE)
     await chat.until_answered(1)
@@ -150,9 +149,9 @@ async def test_nothing_of_a_conversation_is_displayed_before_the_server_knows_th
 
 
 async def test_a_session_that_has_ended_shows_nothing_and_leaves_nothing(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address)
+    chat = await Chat.open(profile, server.address)
     await chat.until_connected()
     await chat.say(HEADACHE)
     await chat.until_answered(1)
@@ -166,14 +165,14 @@ async def test_a_session_that_has_ended_shows_nothing_and_leaves_nothing(
 
 
 async def test_the_next_person_on_a_browser_sees_nothing_of_the_one_before(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    annas = await Chat.open(profile, orchestrator.address_for("anna"))
+    annas = await Chat.open(profile, server.address_for("anna"))
     await annas.until_connected()
     await annas.say(HEADACHE)
     await annas.until_answered(1)
 
-    boriss = await Chat.open(profile, orchestrator.address_for("boris"))
+    boriss = await Chat.open(profile, server.address_for("boris"))
     await boriss.until_connected()
     await annas.until_gone(".exchange")
 
@@ -184,9 +183,9 @@ async def test_the_next_person_on_a_browser_sees_nothing_of_the_one_before(
 
 
 async def test_the_tab_of_the_person_before_leaves_the_conversation_to_the_next_person(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    annas = await Chat.open(profile, orchestrator.address_for("anna"))
+    annas = await Chat.open(profile, server.address_for("anna"))
     await annas.until_connected()
     connected = asyncio.Event()
 
@@ -195,7 +194,7 @@ async def test_the_tab_of_the_person_before_leaves_the_conversation_to_the_next_
         await route.continue_()
 
     await annas.page.route("**/v1/session", hold)  # until Boris's conversation is stored
-    boriss = await Chat.open(profile, orchestrator.address_for("boris"))
+    boriss = await Chat.open(profile, server.address_for("boris"))
     await boriss.until_connected()
     connected.set()
     await annas.until_text(".notice", "Somebody else has signed in")
@@ -211,9 +210,9 @@ async def test_the_tab_of_the_person_before_leaves_the_conversation_to_the_next_
 
 
 async def test_a_reload_shows_nothing_twice_and_loses_nothing(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address)
+    chat = await Chat.open(profile, server.address)
     await chat.until_connected()
     await chat.say(HEADACHE)
     await chat.until_answered(1)
@@ -232,14 +231,14 @@ async def test_a_reload_shows_nothing_twice_and_loses_nothing(
 
 
 async def test_a_second_tab_takes_over_and_the_first_can_take_back(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    first = await Chat.open(profile, orchestrator.address)
+    first = await Chat.open(profile, server.address)
     await first.until_connected()
     await first.say(HEADACHE)
     await first.until_answered(1)
 
-    second = await Chat.open(profile, orchestrator.url)
+    second = await Chat.open(profile, server.url)
     await second.until_connected()
     await first.until_text(".notice", "opened elsewhere")
     assert await second.exchanges() == await first.exchanges()
@@ -253,15 +252,15 @@ async def test_a_second_tab_takes_over_and_the_first_can_take_back(
 
 
 async def test_a_server_killed_in_the_middle_of_an_answer_comes_back_to_the_same_page(
-    own_orchestrator: Orchestrator, profile: BrowserContext
+    own_server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, own_orchestrator.start(fault=FIRST_SENTENCE_SENT).address)
+    chat = await Chat.open(profile, own_server.start(fault=FIRST_SENTENCE_SENT).address)
     await chat.until_connected()
     await chat.say(HEADACHE)
-    own_orchestrator.wait()
+    own_server.wait()
     await chat.until_text(".connection", "Connection lost")
 
-    own_orchestrator.start()
+    own_server.start()
     await chat.until_text(".failure", "A restart interrupted the answer")
     await chat.until_connected()
     assert await chat.texts(".question p") == [HEADACHE]
@@ -276,26 +275,49 @@ async def test_a_server_killed_in_the_middle_of_an_answer_comes_back_to_the_same
     assert await chat.exchanges() == after
 
 
-async def test_a_message_written_while_the_server_is_away_is_answered_once_it_is_back(
-    own_orchestrator: Orchestrator, profile: BrowserContext
+async def test_the_network_is_cut_in_the_middle_of_an_answer_and_the_rest_comes_when_it_is_back(
+    own_server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, own_orchestrator.start().address)
+    chat = await Chat.open(profile, own_server.start("waits_in_the_middle").address)
     await chat.until_connected()
-    own_orchestrator.kill()
+    await chat.say(HEADACHE)
+    await chat.until_text(".sentence", "Sentence 1 of ten")
+
+    await profile.set_offline(True)
+    await chat.until_text(".connection", "Connection lost")
+    own_server.signal(SIGUSR1)  # the answer ends while the page is offline
+    seen = await chat.texts(".sentence")
+    await profile.set_offline(False)
+    await chat.until_answered(1)
+
+    whole = [f"Sentence {number} of ten. " for number in range(1, 11)]
+    assert seen == whole[: len(seen)]
+    assert len(seen) < len(whole)
+    assert await chat.texts(".sentence") == whole
+    assert await chat.texts(".question p") == [HEADACHE]
+    assert chat.failures == []
+
+
+async def test_a_message_written_while_the_server_is_away_is_answered_once_it_is_back(
+    own_server: RealServer, profile: BrowserContext
+) -> None:
+    chat = await Chat.open(profile, own_server.start().address)
+    await chat.until_connected()
+    own_server.kill()
     await chat.until_text(".connection", "Connection lost")
 
     await chat.say(HEADACHE)
     await chat.until_text(".question", "Sending")
-    own_orchestrator.start()
+    own_server.start()
 
     await chat.until_answered(1)
     assert await chat.texts(".question p") == [HEADACHE]
 
 
 async def test_a_new_conversation_begins_empty_and_the_earlier_one_can_be_opened_again(
-    orchestrator: Orchestrator, profile: BrowserContext
+    server: RealServer, profile: BrowserContext
 ) -> None:
-    chat = await Chat.open(profile, orchestrator.address)
+    chat = await Chat.open(profile, server.address)
     await chat.until_connected()
     await chat.say(HEADACHE)
     await chat.until_answered(1)
@@ -314,17 +336,15 @@ async def test_a_new_conversation_begins_empty_and_the_earlier_one_can_be_opened
     assert await chat.exchanges() == earlier
 
 
-async def test_the_picture_of_the_readme_can_be_taken(orchestrator: Orchestrator, chromium: Browser) -> None:
-    picture = await take_picture(chromium, orchestrator.address)
+async def test_the_picture_of_the_readme_can_be_taken(server: RealServer, chromium: Browser) -> None:
+    picture = await take_picture(chromium, server.address)
 
     assert picture.startswith(b"\x89PNG")
     assert len(picture) < LARGEST
 
 
-async def test_the_pictures_of_the_views_can_be_taken(
-    own_orchestrator: Orchestrator, chromium: Browser
-) -> None:
-    pictures = await take_views(chromium, own_orchestrator.start().address)
+async def test_the_pictures_of_the_views_can_be_taken(own_server: RealServer, chromium: Browser) -> None:
+    pictures = await take_views(chromium, own_server.start().address)
 
     text = (CHECKOUT / "docs" / "console.md").read_text()
     assert {f"images/console-{name}.png" in text for name in pictures} == {True}

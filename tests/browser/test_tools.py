@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tools.chromium import ensure_chromium
 from tools.console import build_console
+from tools.setup.chromium import ensure_chromium
 
 
 def test_a_page_that_has_not_changed_is_not_built_again(console: Path) -> None:

@@ -35,8 +35,8 @@ from orchestrator.transports.livekit import (
     wait_for_native_threads,
 )
 from orchestrator.transports.websocket import WebSocketTransport
-from tests.support.livekit_rooms import RoomLine, a_room, administering, token, until_empty
 from tests.support.protocol_client import Line, WebSocketLine
+from tests.support.servers.livekit_rooms import RoomLine, a_room, administering, token, until_empty
 from tools.servers.livekit import Address, livekit_process, new_address
 
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20

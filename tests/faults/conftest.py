@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.deployment import Deployment, a_deployment
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 from tests.support.stores import empty_store
 
 

@@ -15,7 +15,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
 from tests.faults.client import TIMEOUT, Client, Cut
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 from tools.servers.livekit import Address
 
 LEASE_SECONDS: Final = 0.25

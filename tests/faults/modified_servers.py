@@ -6,23 +6,25 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from agents.local import LocalBrain
-from agents.ports import Brief, MemoryHit, Recalled
+from agents.ports import Brief, Embedded, MemoryHit, Recalled
 from orchestrator import orchestrator as orchestrator
 from orchestrator import wiring
 from orchestrator.connection import handlers, session
 from orchestrator.ops import faults
+from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.drivers import Sqlite
 from orchestrator.store.frame_records import record
-from orchestrator.store.repositories.leases import Leases
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.conversation.leases import Leases
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Frame, Lease
 from orchestrator.turn.outbox import ConversationWrite, Fence, Outbox
 from orchestrator.turn.queue import OpenTurn
-from orchestrator.turn.services import TurnServices
+from orchestrator.turn.services import TurnAgents, TurnLimits, TurnMemory, TurnServices
 from orchestrator.wire.ids import MessageId
 from orchestrator.wire.messages import Acknowledgement, UserMessage
 
@@ -57,7 +59,7 @@ class _FixedRecall:
         self._store, self._count = store, count
 
     async def search(
-        self, query: str, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
     ) -> Recalled:
         """The memories of this person, created at the first search."""
 
@@ -79,10 +81,13 @@ class _FixedRecall:
 
 
 def _recalling(count: int) -> None:
-    def stations(**given: Any) -> TurnServices:
-        return TurnServices(**{**given, "recall": _FixedRecall(given["outbox"].store, count)})
+    def services(
+        agents: TurnAgents, memory: TurnMemory, monitor: SafetyMonitor, outbox: Outbox, limits: TurnLimits
+    ) -> TurnServices:
+        fixed = replace(memory, recall=_FixedRecall(outbox.store, count))
+        return TurnServices(agents, fixed, monitor, outbox, limits)
 
-    _put(wiring, TurnServices=stations)
+    _put(wiring, TurnServices=services)
 
 
 @change
@@ -246,9 +251,9 @@ def _sending_before_commit(*steps: str) -> None:
             for follower in self._followers.get(conversation_id, ()):
                 follower.add(said)
 
-        def work_and_send(page: ConversationWrite) -> Any:
-            result = work(page)
-            first, now, packets = page.conversation.last_server_stanza_id - 1, page.tx.now, page._packets
+        def work_and_send(write: ConversationWrite) -> Any:
+            result = work(write)
+            first, now, packets = write.conversation.last_server_stanza_id - 1, write.tx.now, write._packets
             said = written.setdefault(conversation_id, [])
             said += [
                 Frame(conversation_id, "server", first - i, 0, kind, packet, None, None, None, now)
@@ -284,20 +289,20 @@ def takes_a_repeated_message_for_a_new_one() -> None:
     accept = handlers.accept
 
     def accept_all(
-        page: ConversationWrite, arrival: handlers.Arrival, limits: handlers.ConversationLimits
+        write: ConversationWrite, arrival: handlers.Arrival, limits: handlers.ConversationLimits
     ) -> handlers.Consequence:
         envelope, body = arrival.envelope, arrival.envelope.body
-        if not isinstance(body, UserMessage) or page.tx.messages.get(body.id) is None:
-            return accept(page, arrival, limits)
-        fresh = body.model_copy(update={"id": MessageId(page.tx.ids.new("msg_"))})
-        record(page.tx, page.conversation, envelope._replace(body=fresh, meta=None))
-        page.tx.turns.enqueue(page.conversation.id, fresh.id)
+        if not isinstance(body, UserMessage) or write.tx.messages.get(body.id) is None:
+            return accept(write, arrival, limits)
+        fresh = body.model_copy(update={"id": MessageId(write.tx.ids.new("msg_"))})
+        record(write.tx, write.conversation, envelope._replace(body=fresh, meta=None))
+        write.tx.turns.enqueue(write.conversation.id, fresh.id)
         acknowledged = Acknowledgement(
-            conversation_id=page.conversation_id,
+            conversation_id=write.conversation_id,
             acknowledged_stanza_id=envelope.stanza_id,
             success=True,
         )
-        page.say(acknowledged)
+        write.say(acknowledged)
         return handlers.Consequence(to_answer=fresh.id)
 
     _put(session, accept=accept_all)

@@ -14,7 +14,7 @@ class Proxy:
         self.port = 0
         self.broken = 0
 
-    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward bytes both ways until one side closes or the limit is reached."""
         there_reader, there_writer = await asyncio.open_connection(*self._server)
         try:
@@ -51,6 +51,6 @@ async def between(
 ) -> AsyncIterator[Proxy]:
     """Run a proxy before the server at that address. Yields the proxy, with its own port on 127.0.0.1."""
     proxy = Proxy(host, port, to_client=to_client, to_server=to_server)
-    async with await asyncio.start_server(proxy.attend, "127.0.0.1", 0) as listening:
+    async with await asyncio.start_server(proxy.relay, "127.0.0.1", 0) as listening:
         proxy.port = listening.sockets[0].getsockname()[1]
         yield proxy

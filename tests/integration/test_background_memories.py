@@ -11,7 +11,7 @@ from orchestrator.settings import load
 from orchestrator.store.rows import Trace
 from orchestrator.wiring import build_orchestrator, open_store
 from tests.support.commands import run
-from tests.support.creators import HERE, talk
+from tests.support.memory.creators import HERE, talk
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 

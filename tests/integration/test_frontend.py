@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.livekit_rooms import over_livekit, serving
 from tests.support.orchestrators import an_orchestrator
 from tests.support.protocol_client import ERROR, SENTENCE, START_ANSWER, TIMEOUT, TRACE
+from tests.support.servers.livekit_rooms import over_livekit, serving
 from tools.console import CONSOLE, MODULES, ensure_packages, npm_environment
 from tools.servers.livekit import Address
 from tools.servers.process import free_port
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 PAGE = (CHECKOUT / "docs" / "frontend.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ from threading import Thread
 import pytest
 
 from tests.servers.once import start_once
-from tools.progress import SetupError
 from tools.servers.letta import HINT, Address
+from tools.setup.progress import SetupError
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.model_endpoint import ModelEndpoint, running_model_endpoint
+from tools.servers.model_endpoint import ModelEndpoint, running_model_endpoint
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import pytest
 
-from tools.progress import SetupError
-from tools.toolchain import CHECKOUT, locked
+from tools.setup.progress import SetupError
+from tools.setup.toolchain import CHECKOUT, locked
 
 FOLDER = pytest.StashKey[Path]()
 LIFE = pytest.StashKey[IO[str]]()

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from orchestrator.cli import cli
 from orchestrator.settings import VARIABLES
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 
 @pytest.fixture

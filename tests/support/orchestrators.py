@@ -34,7 +34,7 @@ from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.alerts import AlertSender
-from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.safety.monitor import LearnedChecks, SafetyMonitor
 from orchestrator.settings import load as load_settings
 from orchestrator.settings import shipped_config
 from orchestrator.store.checks.evidence import Departure, departures
@@ -43,12 +43,12 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Message, Turn, metadata
 from orchestrator.turn.block_sync import BlockSync
 from orchestrator.turn.outbox import Outbox
-from orchestrator.turn.services import TurnServices
+from orchestrator.turn.services import TurnAgents, TurnLimits, TurnMemory, TurnServices
 from orchestrator.wire.ids import ConversationId, PersonId, RandomIds
 from orchestrator.wire.messages import ModelInfo, ServerInfo
 from orchestrator.wiring import load_prompts
-from tests.support.memories import EMBEDDER, long_term_recall
-from tests.support.models import a_router, minilm, the_guard, the_moves
+from tests.support.brains.models import a_router, minilm, the_guard, the_moves
+from tests.support.memory.memories import EMBEDDER, long_term_recall
 from tests.support.stores import empty_store
 
 ANN, BOB = "ann", "bob"
@@ -80,9 +80,7 @@ def shipped_prompts(region: str = "", *, in_blocks: bool = False) -> PromptFiles
 @cache
 def local_brain() -> LocalBrain:
     """The brain without a model, as shipped. All conversations of a process share it, as in a server."""
-    return LocalBrain(
-        agents(), a_router(), shipped_config() / "local", minilm(), load_settings(environment={}).models.dir
-    )
+    return LocalBrain(agents(), a_router(), shipped_config() / "local", minilm())
 
 
 @cache
@@ -94,7 +92,7 @@ def a_monitor() -> SafetyMonitor:
         output.load(rules),
         wording.load(rules, ""),
         language.load(rules, guard.vocabulary),
-        moves=the_moves(),
+        LearnedChecks(moves=the_moves()),
         store_wait_seconds=60,
     )
 
@@ -130,6 +128,7 @@ def an_orchestrator(
     lease_seconds: float = 15.0,
     bad_frames_per_minute: int = 100,
     waiting: int = 100,
+    waiting_everywhere: int = 10_000,
     trace_content_characters: int = 1000,
     tokens_per_person_and_day: int = 0,
     server_info: Callable[[], ServerInfo] | None = None,
@@ -146,23 +145,22 @@ def an_orchestrator(
 
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
-            brain=brain,
-            embedder=vectors,
-            recall=recall
-            or (long_term_recall(outbox.store, clock, vectors) if remembers else ScriptedRecall()),
-            roster=using(toolbox),
-            prompts=shipped_prompts(),
-            toolbox=tools,
-            ledger=ledger,
-            sync=BlockSync(mirror or NoMirror(), ledger, outbox, Waiting(0.2, 0.2), rest_seconds=0),
-            monitor=monitor or a_monitor(),
-            outbox=outbox,
-            deadline_seconds=deadline_seconds,
-            attempts=attempts,
-            trace_content_characters=trace_content_characters,
-            tokens_per_person_and_day=tokens_per_person_and_day,
-            follow_up_days=follow_up_days,
-            remembering=Remembering(outbox.store, vectors) if remembers else None,
+            TurnAgents(brain, vectors, using(toolbox), shipped_prompts(), tools),
+            TurnMemory(
+                ledger,
+                BlockSync(mirror or NoMirror(), ledger, outbox, Waiting(0.2, 0.2), rest_seconds=0),
+                recall or (long_term_recall(outbox.store, clock, vectors) if remembers else ScriptedRecall()),
+                Remembering(outbox.store, vectors) if remembers else None,
+            ),
+            monitor or a_monitor(),
+            outbox,
+            TurnLimits(
+                deadline_seconds=deadline_seconds,
+                attempts=attempts,
+                trace_content_characters=trace_content_characters,
+                tokens_per_person_and_day=tokens_per_person_and_day,
+                follow_up_days=follow_up_days,
+            ),
         )
 
     return Orchestrator(
@@ -179,9 +177,10 @@ def an_orchestrator(
         ),
         OrchestratorOptions(
             lease_seconds=lease_seconds,
-            bad_frames_per_minute=bad_frames_per_minute,
             idle=IDLE,
-            limits=ConversationLimits(waiting, trace_content_characters),
+            limits=ConversationLimits(
+                waiting, waiting_everywhere, trace_content_characters, bad_frames_per_minute
+            ),
             alerts=alerts,
         ),
     )

@@ -24,7 +24,7 @@ from orchestrator.errors import CONSTRAINT, AnamnesisError
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.engine.statements import IsRow, names_of
 from orchestrator.store.frame_records import Request, created_memory_id, record, request_id, subject_of_meta
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import (
     Audio,
     Conversation,

@@ -210,12 +210,12 @@ class Peer:
 async def visiting(orchestrator: Orchestrator, person: str = "ann") -> AsyncIterator[Peer]:
     """A client that is connected to an orchestrator in this process, as `person`."""
     client, server = pair()
-    attending = asyncio.create_task(orchestrator.attend(server, person))
+    serving = asyncio.create_task(orchestrator.serve(server, person))
     try:
         yield Peer(client)
     finally:
         await client.close()
-        await attending
+        await serving
 
 
 @asynccontextmanager

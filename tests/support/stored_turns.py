@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from memory_blocks.trace import Receipt, digest
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Lease, Message, Sentence, Trace, Turn
 from orchestrator.turn.outbox import in_transaction
 from orchestrator.turn.traces import of_block

@@ -15,7 +15,7 @@ from agents.roster import load, pick
 from agents.sentences import sentences
 from agents.stations.understand import understand
 from memory_blocks.models import Blocks
-from tests.support.brains import Cast, chat_brain, letta_brain
+from tests.support.brains.model_brains import Cast, chat_brain, letta_brain
 from tests.support.builders import a_situation, some_blocks
 from tests.support.orchestrators import local_brain
 from tools.servers.letta import Address

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agents.embedders.remembering import RememberingEmbedder
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Embedder
-from tests.support.models import minilm
+from tests.support.brains.models import minilm
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {
     "minilm": minilm,

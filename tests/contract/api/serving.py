@@ -19,7 +19,7 @@ from orchestrator.api.ports import Resources
 from orchestrator.errors import NOT_FOUND, AnamnesisError
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.wire.ids import PersonId
-from tests.support.memories import a_service
+from tests.support.memory.memories import a_service
 from tests.support.orchestrators import ANN, an_orchestrator
 from tests.support.protocol_client import Peer, conversing
 

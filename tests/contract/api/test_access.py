@@ -14,10 +14,11 @@ from fastapi.routing import iter_route_contexts
 
 from orchestrator.api.access.roles import ALL_SCOPES, Caller, Role, Scope
 from orchestrator.api.access.rules import RULES
+from orchestrator.api.app import AppOptions
 from orchestrator.store.engine.database import Transaction
 from orchestrator.wire.ids import PersonId
 from tests.contract.api.serving import REASON, RoomsDouble, Site, a_site, a_talk
-from tests.support.memories import told
+from tests.support.memory.memories import import_texts
 from tests.support.orchestrators import ANN, BOB
 
 CONVERSATION = "/v1/conversations/{conversation_id}"
@@ -127,7 +128,7 @@ async def a_scene(folder: Path, template: Path) -> AsyncIterator[Scene]:
     """A site in which Ann had six turns, one of them dangerous, and two of them archived."""
     address = f"sqlite:///{shutil.copyfile(template, folder / 'store.db')}"
     async with (
-        a_site(address, folder, rooms=RoomsDouble(ANN), console=_console(folder)) as site,
+        a_site(address, folder, rooms=RoomsDouble(ANN), options=AppOptions(console=_console(folder))) as site,
         a_talk(site, "I am having a headache", "8", "yes", "no", "I want to kill myself tonight") as peer,
     ):
         here, store = peer.conversation_id, site.orchestrator.store
@@ -136,7 +137,7 @@ async def a_scene(folder: Path, template: Path) -> AsyncIterator[Scene]:
         message = (await site.get(f"/v1/conversations/{here}/messages"))["items"][0]["id"]
         await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
         await site.http.post("/v1/memories/search", headers=site.person(), json={"query": "headache"})
-        await asyncio.to_thread(told, store, ANN, "I like tea")
+        await asyncio.to_thread(import_texts, store, ANN, "I like tea")
         ids = {
             "memory_id": (await site.get("/v1/memories"))["items"][0]["id"],
             "retrieval_id": (await site.get("/v1/retrievals"))["items"][0]["id"],
@@ -290,7 +291,7 @@ async def test_several_people_sign_in_at_one_installation_and_each_sees_only_the
         made = {}
         for person, headers in signed_in.items():
             made[person] = (await site.http.post("/v1/conversations", headers=headers)).json()["id"]
-            await asyncio.to_thread(told, site.orchestrator.store, person, f"{person} likes tea")
+            await asyncio.to_thread(import_texts, site.orchestrator.store, person, f"{person} likes tea")
 
         for person, headers in signed_in.items():
             here = await site.get("/v1/session", headers)
@@ -320,7 +321,7 @@ async def test_a_reason_is_one_short_line(scene: Scene, reason: str) -> None:
 
 
 async def test_a_caller_that_sends_too_many_requests_has_to_wait(tmp_path: Path, embedded: str) -> None:
-    async with a_site(embedded, tmp_path, requests_per_minute=3) as site:
+    async with a_site(embedded, tmp_path, options=AppOptions(requests_per_minute=3)) as site:
         answers = [await site.http.get("/v1/traces", headers=site.person()) for _ in range(4)]
         of_bob = await site.http.get("/v1/traces", headers=site.person(BOB))
 

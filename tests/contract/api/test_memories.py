@@ -12,12 +12,13 @@ from agents.values import FactReading
 from memory_blocks.facts.changes import Decider, Op
 from orchestrator.api.access.roles import Role
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
-from orchestrator.store.rows import Trace
+from orchestrator.store.repositories.memory.memories import NewMemory
+from orchestrator.store.rows import HttpReply, Trace
 from tests.contract.api.serving import Site, a_site, a_talk
 from tests.contract.api.test_resources import problem
-from tests.support.memories import told
+from tests.support.memory.memories import import_texts
 from tests.support.orchestrators import ANN, BOB, everything
+from tests.support.protocol_client import Peer
 from tests.support.stores import on_both_databases
 
 HERE = "/v1/memories"
@@ -25,7 +26,7 @@ HERE = "/v1/memories"
 
 async def remember(site: Site, *texts: str, person: str = ANN) -> list[str]:
     """Import texts as memories of a person; returns their ids, the first text first."""
-    await asyncio.to_thread(told, site.orchestrator.store, person, *texts)
+    await asyncio.to_thread(import_texts, site.orchestrator.store, person, *texts)
     listed = (await site.get(HERE, site.person(person), texts="true"))["items"]
     by_text = {each["content"]: each["id"] for each in listed}
     return [by_text[text] for text in texts]
@@ -247,3 +248,171 @@ async def test_a_block_is_no_memory_here(embedded: str, tmp_path: Path) -> None:
 
         assert problem(refused) == (404, "memory_not_found")
         assert (await site.get(HERE))["items"] == []
+
+
+@on_both_databases
+async def test_a_forgotten_fact_leaves_its_conversation_and_comes_back_if_it_is_undone(
+    address: str, tmp_path: Path
+) -> None:
+    brain = ScriptedBrain(changes=[allergy("penicillin")])
+    async with a_site(address, tmp_path, brain, remembers=True) as site, a_talk(site, "Penicillin!") as peer:
+        (fact,) = (await site.get(HERE, kind="fact", texts="true"))["items"]
+        block = f"/v1/conversations/{peer.conversation_id}/blocks/active_session"
+
+        async def known(message: str) -> tuple[list[str], bool]:
+            await peer.ask(message)
+            text = (await site.get(block))["text"]
+            return [each.value for each in brain.situations[-1].facts], "penicillin" in text
+
+        deleted = await site.http.delete(f"{HERE}/{fact['id']}", headers=site.person())
+        after_deletion = await known("What am I allergic to?")
+        await site.http.post(f"{HERE}/undo", headers=site.person(), json={"act": deleted.json()["act"]})
+        after_undo = await known("And now?")
+        aside = await site.http.patch(f"{HERE}/{fact['id']}", headers=site.person(), json={"archived": True})
+        after_setting_aside = await known("And now?")
+        await site.http.patch(f"{HERE}/{fact['id']}", headers=site.person(), json={"archived": False})
+        after_using_again = await known("And now?")
+        changes = await site.orchestrator.store.read(lambda tx: tx.facts.changes(peer.conversation_id))
+        traces = await site.orchestrator.store.read(
+            lambda tx: tx.unit.find(Trace, "created_at", actor="person:ann", action="updated")
+        )
+
+        assert (after_deletion, after_undo) == (([], False), (["penicillin"], True))
+        assert aside.json()["memory"]["archived"] is True
+        assert (after_setting_aside, after_using_again) == (([], False), (["penicillin"], True))
+        assert [(each.op.value, each.decided_by.value) for each in changes[1:]] == [
+            ("forget", "person"),
+            ("withdraw", "person"),
+            ("forget", "person"),
+            ("withdraw", "person"),
+        ]
+        assert {"fact", "memory_block"} <= {each.memory_type for each in traces}
+
+
+@on_both_databases
+async def test_a_fact_is_forgotten_and_corrected_in_every_conversation_that_has_it(
+    address: str, tmp_path: Path
+) -> None:
+    brain = ScriptedBrain(changes=[allergy("penicillin"), allergy("penicillin")])
+    async with (
+        a_site(address, tmp_path, brain, remembers=True) as site,
+        a_talk(site, "Penicillin!") as first,
+        a_talk(site, "Penicillin, as I said") as second,
+    ):
+        (fact,) = (await site.get(HERE, kind="fact", texts="true"))["items"]
+
+        async def known(peer: Peer) -> list[str]:
+            await peer.ask("What am I allergic to?")
+            return [each.value for each in brain.situations[-1].facts]
+
+        body = {"value": "amoxicillin"}
+        corrected = await site.http.patch(f"{HERE}/{fact['id']}", headers=site.person(), json=body)
+        after_correction = [await known(peer) for peer in (first, second)]
+        act = {"act": corrected.json()["acts"][0]}
+        undone = await site.http.post(f"{HERE}/undo", headers=site.person(), json=act)
+        after_undo = [await known(peer) for peer in (first, second)]
+        again = await site.get(f"{HERE}/{fact['id']}")
+        await site.http.delete(f"{HERE}/{fact['id']}?final=true", headers=site.person())
+        after_deletion = [await known(peer) for peer in (first, second)]
+
+        assert [each["value"] for each in corrected.json()["memory"]["history"]] == ["penicillin"]
+        assert after_correction == [["amoxicillin"], ["amoxicillin"]]
+        assert undone.status_code == 200
+        assert (again["value"], again["content"]) == ("penicillin", fact["content"])
+        assert after_undo == [["penicillin"], ["penicillin"]]
+        assert after_deletion == [[], []]
+
+
+@on_both_databases
+async def test_the_text_of_a_fact_is_its_value_for_the_next_answer(address: str, tmp_path: Path) -> None:
+    brain = ScriptedBrain(changes=[allergy("penicillin")])
+    async with a_site(address, tmp_path, brain, remembers=True) as site, a_talk(site, "Penicillin!") as peer:
+        (fact,) = (await site.get(HERE, kind="fact", texts="true"))["items"]
+        path = f"{HERE}/{fact['id']}"
+
+        async def written(content: str) -> tuple[str, str, list[str]]:
+            answer = await site.http.patch(path, headers=site.person(), json={"content": content})
+            await peer.ask("What am I allergic to?")
+            memory = answer.json()["memory"]
+            return memory["content"], memory["value"], [each.value for each in brain.situations[-1].facts]
+
+        same_form = await written("The person is allergic to amoxicillin.")
+        free = await written("Nuts give me a rash")
+        undone = await site.http.post(f"{path}/undo", headers=site.person())
+        back = await site.get(path)
+        too_long = await site.http.patch(path, headers=site.person(), json={"content": "x" * 241})
+
+        assert same_form == ("The person is allergic to amoxicillin.", "amoxicillin", ["amoxicillin"])
+        assert free == ("Nuts give me a rash", "Nuts give me a rash", ["Nuts give me a rash"])
+        assert undone.status_code == 200
+        assert (back["content"], back["value"]) == ("The person is allergic to amoxicillin.", "amoxicillin")
+        assert problem(too_long) == (422, "invalid_field")
+
+
+@on_both_databases
+async def test_what_was_erased_for_good_is_in_no_answer_that_is_kept_for_repetitions(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site:
+        tea, cat = await remember(site, "I like tea", "I have a cat")
+        for memory_id, key in ((tea, "one"), (cat, "two")):
+            headers = {**site.person(), "Idempotency-Key": key}
+            await site.http.patch(f"{HERE}/{memory_id}", headers=headers, json={"content": f"secret {key}"})
+
+        erase = {**site.person(), "Idempotency-Key": "three"}
+        erased = await site.http.delete(f"{HERE}/{tea}?final=true", headers=erase)
+        again = await site.http.delete(f"{HERE}/{tea}?final=true", headers=erase)
+        first, second = [
+            await site.http.patch(
+                f"{HERE}/{memory_id}",
+                headers={**site.person(), "Idempotency-Key": key},
+                json={"content": f"secret {key}"},
+            )
+            for memory_id, key in ((tea, "one"), (cat, "two"))
+        ]
+        kept = await site.orchestrator.store.read(lambda tx: tx.unit.find(HttpReply, "created_at"))
+
+        assert (again.json(), again.headers["idempotency-replayed"]) == (erased.json(), "true")
+        assert problem(first) == (404, "memory_not_found")
+        assert second.headers["idempotency-replayed"] == "true"
+        assert "secret one" not in repr(kept)
+        assert "secret two" in repr(kept)
+
+
+@on_both_databases
+async def test_staff_reads_a_person_without_a_conversation_and_the_person_sees_who_did(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site:
+        (tea,) = await remember(site, "I like tea")
+        await site.http.post(f"{HERE}/search", headers=site.person(), json={"query": "tea"})
+        (search,) = (await site.get("/v1/retrievals"))["items"]
+        memories = (await site.get(HERE))["items"]
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+        paths = (f"{HERE}/{tea}", f"{HERE}/{tea}/lineage", f"/v1/retrievals/{search['id']}")
+        await site.get(paths[0], eve)  # creates the conversation that keeps the traces
+        for path in paths[1:]:
+            before = await everything(site.orchestrator)
+            await site.get(path, eve)
+
+            after = await everything(site.orchestrator)
+            assert after == before | {"alicia_memory_used": before["alicia_memory_used"] + 1}
+
+        own = (await site.get("/v1/traces"))["items"]
+        page = await site.get("/v1/traces", limit=2)
+        rest = await site.get("/v1/traces", limit=2, cursor=page["next"])
+        audited = await site.get("/v1/traces", await site.staff(Role.AUDITOR, name="kim"), of="all")
+        whole = await site.get(f"/v1/traces/{own[0]['id']}")
+        of_other = await site.http.get(f"/v1/traces/{own[0]['id']}", headers=site.person(BOB))
+        again = await site.get(f"/v1/traces/{own[0]['id']}", eve)
+
+        assert [(each["actor"], each["reason"]) for each in own] == [("operator:eve", "ticket 7")] * 3
+        assert [each["memoryId"] for each in own[1:]] == [tea, tea]
+        assert (await site.get("/v1/conversations"))["items"] == []
+        assert (await site.get(HERE))["items"] == memories
+        assert [*page["items"], *rest["items"]] == own == audited["items"]
+        assert (whole["reason"], whole["content"]) == ("ticket 7", f"read retrieval {search['id']}")
+        assert (await site.get("/v1/traces", site.person(BOB)))["items"] == []
+        assert problem(of_other) == (404, "item_not_found")
+        assert again["id"] == own[0]["id"]
+        assert len((await site.get("/v1/traces"))["items"]) == 4

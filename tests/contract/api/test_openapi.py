@@ -17,7 +17,7 @@ from schemathesis.core.result import Ok
 
 from orchestrator.api.server import listening
 from tests.contract.api.serving import REASON, RoomsDouble, a_site, a_talk
-from tests.support.memories import told
+from tests.support.memory.memories import import_texts
 
 NOT_CALLED = {
     "GET /v1/traces/stream",  # does not end; test_resources follows it
@@ -77,7 +77,7 @@ class ServerThread:
             message = (await site.get(f"/v1/conversations/{here}/messages", headers))["items"][0]["id"]
             await store.write(lambda tx: tx.tools.request(here, message, "clock", {}, id="tool_1"))
             await site.http.post("/v1/memories/search", headers=headers, json={"query": "headache"})
-            await asyncio.to_thread(told, store, LOCAL, "I like tea")
+            await asyncio.to_thread(import_texts, store, LOCAL, "I like tea")
             ids = {
                 "memory_id": (await site.get("/v1/memories", headers))["items"][0]["id"],
                 "retrieval_id": (await site.get("/v1/retrievals", headers))["items"][0]["id"],

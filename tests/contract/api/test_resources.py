@@ -5,12 +5,14 @@ import csv
 import io
 import json
 import shutil
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pyarrow import parquet
 
 from agents.models.scripted import ScriptedBrain
 from agents.values import FactReading
@@ -19,10 +21,11 @@ from memory_blocks.models import Label
 from orchestrator.api.access.roles import Role
 from orchestrator.api.routes.memory import exports
 from orchestrator.api.server import listening
+from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import Site, a_site, a_talk
-from tests.support.memories import told
+from tests.support.memory.memories import import_texts
 from tests.support.orchestrators import ANN, BOB, everything
 from tests.support.stores import on_both_databases
 
@@ -203,25 +206,29 @@ async def test_messages_are_listed_without_texts_and_shown_one_by_one(address: s
 async def test_an_answer_is_explained_by_what_is_stored(address: str, tmp_path: Path) -> None:
     async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8") as peer:
         messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
-        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        why = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
         by_answer = await site.get(f"/v1/messages/{messages[3]['id']}/explanation")
 
-        assert (told["turn"], told["state"], told["message"]["content"]) == (2, "completed", "8")
-        assert told["answer"]["content"].startswith("I understand.")
-        understood = told["understood"]
+        assert (why["turn"], why["state"], why["message"]["content"]) == (
+            2,
+            "completed",
+            "8",
+        )
+        assert why["answer"]["content"].startswith("I understand.")
+        understood = why["understood"]
         assert understood["enrichedMessage"] == 'User says: "8"'
         assert understood["previousContext"] == "A turn came before"
         assert (understood["intent"], understood["confidence"]) == ("GENERAL_HEALTH", 0.9)
         assert (understood["reasoning"], understood["specialist"]) == ("As scripted", "GENERAL_HEALTH")
-        read = {each["label"]: each["revision"] for each in told["blocks"] if each["action"] == "retrieved"}
-        written = {each["label"]: each["revision"] for each in told["blocks"] if each["action"] == "updated"}
+        read = {each["label"]: each["revision"] for each in why["blocks"] if each["action"] == "retrieved"}
+        written = {each["label"]: each["revision"] for each in why["blocks"] if each["action"] == "updated"}
         assert read == dict.fromkeys(Label, 1)
         assert written["conversation_history"] == understood["revision"] == 2
-        steps = [step["name"] for step in told["steps"]]
+        steps = [step["name"] for step in why["steps"]]
         assert steps[:2] == ["received", "started"]
         assert {"memory_read", "first_sentence", "memory_written", "ended"} <= set(steps)
-        assert all(step["milliseconds"] >= 0 for step in told["steps"])
-        assert by_answer == {**told, "blocks": by_answer["blocks"]}
+        assert all(step["milliseconds"] >= 0 for step in why["steps"])
+        assert by_answer == {**why, "blocks": by_answer["blocks"]}
 
 
 @on_both_databases
@@ -230,18 +237,21 @@ async def test_an_explanation_has_the_prompt_the_times_and_the_neighbours(
 ) -> None:
     async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8", "yes") as peer:
         messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
-        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        why = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
         first = await site.get(f"/v1/messages/{messages[0]['id']}/explanation")
 
-        names = [each["name"] for each in told["stations"]]
+        names = [each["name"] for each in why["stations"]]
         assert names == ["read", "understand", "guard", "embed", "guard", "recall", "pick", "answer", "write"]
-        starts = [each["start"] for each in told["stations"]]
+        starts = [each["start"] for each in why["stations"]]
         assert starts == sorted(starts)
-        assert all(each["milliseconds"] >= 0 for each in told["stations"])
-        assert (told["prompt"], len(told["promptRevision"])) == ("general_health", 12)
-        assert (told["previousMessageId"], told["nextMessageId"]) == (messages[0]["id"], messages[4]["id"])
+        assert all(each["milliseconds"] >= 0 for each in why["stations"])
+        assert (why["prompt"], len(why["promptRevision"])) == ("general_health", 12)
+        assert (why["previousMessageId"], why["nextMessageId"]) == (
+            messages[0]["id"],
+            messages[4]["id"],
+        )
         assert first["previousMessageId"] is None
-        assert told["modelRequests"] == []
+        assert why["modelRequests"] == []
 
 
 async def test_an_explanation_shows_what_models_were_sent_and_what_changed_since_the_turn_before(
@@ -289,11 +299,11 @@ async def test_the_explanation_of_an_alarm_names_the_rules(embedded: str, tmp_pa
     async with a_site(embedded, tmp_path) as site, a_talk(site, "I want to kill myself tonight") as peer:
         message = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"][0]["id"]
 
-        told = await site.get(f"/v1/messages/{message}/explanation")
+        why = await site.get(f"/v1/messages/{message}/explanation")
         events = await site.get("/v1/safety-events")
         event = await site.get(f"/v1/safety-events/{events['items'][0]['id']}")
 
-        (finding, *_) = told["safety"]
+        (finding, *_) = why["safety"]
         assert (finding["kind"], finding["certainty"]) == ("crisis", "certain")
         assert finding["rules"]
         assert events["items"][0]["messageId"] == message
@@ -480,7 +490,7 @@ async def test_a_search_is_listed_and_its_journey_shows_how_far_each_memory_came
     async with a_site(address, tmp_path) as site, a_talk(site, SAID):
         store = site.orchestrator.store
         texts = ("My allergy is to penicillin", "my allergy is to  PENICILLIN", "An allergy to cats, too")
-        await asyncio.to_thread(told, store, ANN, *texts)
+        await asyncio.to_thread(import_texts, store, ANN, *texts)
         body = {"query": "Which allergy do I have?", "retrieval_mode": "packed", "token_budget": 35}
         await site.http.post("/v1/memories/search", headers=site.person(), json=body)
 
@@ -506,7 +516,7 @@ async def test_a_search_is_listed_and_its_journey_shows_how_far_each_memory_came
             assert problem(refused) == (404, "item_not_found")
 
 
-async def test_staff_cannot_read_a_search_whose_reading_cannot_be_recorded(
+async def test_staff_reads_a_search_of_a_person_of_whom_nothing_is_stored_and_is_traced(
     embedded: str, tmp_path: Path
 ) -> None:
     async with a_site(embedded, tmp_path) as site:
@@ -514,9 +524,11 @@ async def test_staff_cannot_read_a_search_whose_reading_cannot_be_recorded(
         (listed,) = (await site.get("/v1/retrievals"))["items"]
         eve = await site.staff(Role.OPERATOR, reason="ticket 7")
 
-        refused = await site.http.get(f"/v1/retrievals/{listed['id']}", headers=eve)
+        shown = await site.get(f"/v1/retrievals/{listed['id']}", eve)
 
-        assert problem(refused) == (409, "look_not_recorded")
+        (trace,) = (await site.get("/v1/traces"))["items"]
+        assert shown["query"] == "tea"
+        assert (trace["actor"], trace["reason"]) == ("operator:eve", "ticket 7")
 
 
 async def test_what_is_still_in_the_history_is_found_but_not_given_to_the_brain_again(
@@ -525,8 +537,8 @@ async def test_what_is_still_in_the_history_is_found_but_not_given_to_the_brain_
     async with a_site(embedded, tmp_path, remembers=True) as site:
         async with a_talk(site, "My sister Clara keeps bees", "What does my sister Clara keep?") as peer:
             messages = (await site.get(f"{HERE}/{peer.conversation_id}/messages"))["items"]
-        told = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
-        way = await site.get(f"/v1/retrievals/{told['retrievalId']}")
+        why = await site.get(f"/v1/messages/{messages[2]['id']}/explanation")
+        way = await site.get(f"/v1/retrievals/{why['retrievalId']}")
 
         (bees,) = (each for each in way["candidates"] if "bees" in (each["content"] or ""))
         assert (bees["stage"], bees["dropped"]) == ("final", {"at": "turn", "why": "in_history"})
@@ -599,6 +611,50 @@ async def test_traces_are_downloaded_all_at_once_with_the_filters_of_the_list(
         assert list(rows[0]) == list(listed[0])
         assert lines.headers["content-disposition"] == 'attachment; filename="traces.jsonl"'
         assert of_bob.text == elsewhere.text == ""
+
+
+@on_both_databases
+async def test_traces_are_downloaded_as_parquet_in_several_parts(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "BATCH", 3)
+    monkeypatch.setattr(exports, "ROW_GROUP", 5)
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID):
+        listed = (await site.get("/v1/traces"))["items"]
+        query = {"format": "parquet"}
+
+        whole = await site.http.get("/v1/traces/export", headers=site.person(), params=query)
+        empty = await site.http.get("/v1/traces/export", headers=site.person(BOB), params=query)
+
+        found = parquet.ParquetFile(io.BytesIO(whole.content))
+        rows = found.read().to_pylist()
+        assert [{**row, "createdAt": as_text(row["createdAt"])} for row in rows] == listed
+        assert found.num_row_groups > 1
+        assert whole.headers["content-type"] == "application/vnd.apache.parquet"
+        assert parquet.ParquetFile(io.BytesIO(empty.content)).read().num_rows == 0
+
+
+async def test_without_pyarrow_the_server_says_what_to_install(
+    embedded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # importing it fails
+    async with a_site(embedded, tmp_path) as site:
+        refused = await site.http.get(
+            "/v1/traces/export", headers=site.person(), params={"format": "parquet"}
+        )
+
+        assert problem(refused) == (501, "parquet_not_installed")
+        assert "anamnesis[parquet]" in refused.json()["detail"]
+
+
+async def test_a_reason_in_a_table_is_no_formula(embedded: str, tmp_path: Path) -> None:
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID) as peer:
+        eve = await site.staff(Role.OPERATOR, reason="=1+1")
+        await site.get(f"{HERE}/{peer.conversation_id}/transcript", eve)
+
+        table = await site.http.get("/v1/traces/export", headers=site.person(), params={"format": "csv"})
+
+        assert {row["reason"] for row in csv.DictReader(io.StringIO(table.text))} == {"", "'=1+1"}
 
 
 async def test_a_conversation_is_downloaded_by_its_person_and_by_privacy_with_a_trace(
@@ -726,11 +782,11 @@ async def test_a_tool_call_is_listed_without_and_shown_with_its_result(embedded:
 
         (listed,) = (await site.get(f"{HERE}/{peer.conversation_id}/tool-uses"))["items"]
         whole = await site.get("/v1/tool-uses/tool_1")
-        told = await site.get(f"/v1/messages/{message}/explanation")
+        why = await site.get(f"/v1/messages/{message}/explanation")
         await site.orchestrator.store.write(
             lambda tx: tx.unit.connection.execute("DELETE FROM alicia_tool_uses")
         )
 
         assert (listed["toolName"], listed["status"]) == ("clock", "success")
         assert (whole["toolArguments"], whole["toolResult"]) == ({"zone": "UTC"}, {"time": "noon"})
-        assert told["tools"][0]["result"] == {"time": "noon"}
+        assert why["tools"][0]["result"] == {"time": "noon"}

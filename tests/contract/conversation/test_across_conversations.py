@@ -12,7 +12,7 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember.changing import MemoryChanges
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.checks.invariants import check
-from orchestrator.store.repositories.memory_ledger import departures
+from orchestrator.store.repositories.memory.ledger import departures
 from orchestrator.store.rows import Memory
 from tests.support.orchestrators import ANN, an_orchestrator
 from tests.support.protocol_client import TRACE, Frame, conversing
@@ -110,7 +110,6 @@ async def test_a_question_about_memory_is_given_every_known_fact_again(address: 
     assert scores == sorted(scores, reverse=True)
 
 
-@on_both_databases
 async def test_a_fact_of_an_earlier_conversation_is_corrected_with_its_history(address: str) -> None:
     scripted = brain((reading("latex"),))
     async with an_orchestrator(address, scripted, remembers=True).open() as orchestrator:
@@ -163,7 +162,6 @@ async def forget(orchestrator: Orchestrator, scripted: ScriptedBrain, *messages:
     return frames
 
 
-@on_both_databases
 async def test_what_is_forgotten_leaves_memory_and_recall_and_can_be_brought_back(address: str) -> None:
     scripted = brain((reading(),))
     async with an_orchestrator(address, scripted, remembers=True).open() as orchestrator:

@@ -658,7 +658,6 @@ async def revisions(orchestrator: Orchestrator, conversation_id: str) -> list[tu
 
 
 @pytest.mark.requirement("001-043")
-@on_both_databases
 async def test_a_session_pauses_when_nobody_writes_and_resumes_with_the_next_turn(address: str) -> None:
     clock = HandClock()
     mirror = ScriptedMirror()

@@ -13,8 +13,9 @@ from agents.safety.detector import AGREES, DOUBTS
 from agents.safety.verdict import CONFIRMED, DENIED, MISTAKE, QUIET, RETRACTED, SILENT, STILL
 from agents.values import Intent
 from orchestrator.orchestrator import Orchestrator
-from orchestrator.safety.monitor import SafetyMonitor
+from orchestrator.safety.monitor import LearnedChecks, SafetyMonitor
 from orchestrator.store.rows import SafetyEvent
+from tests.support.brains.models import the_moves
 from tests.support.orchestrators import a_monitor, an_orchestrator, history, local_brain
 from tests.support.protocol_client import (
     ASSISTANT_MESSAGE,
@@ -58,7 +59,7 @@ class HearsOddThings:
 
 
 def monitor() -> SafetyMonitor:
-    return replace(a_monitor(), classifier=HearsOddThings(), alerts=True)
+    return replace(a_monitor(), learned=LearnedChecks(HearsOddThings(), the_moves()), alerts=True)
 
 
 def brain(which: str) -> Brain:
@@ -518,7 +519,7 @@ async def test_a_denial_never_raises_danger(address: str) -> None:
     hears = HearsOddThings()
     async with (
         an_orchestrator(
-            address, local_brain(), monitor=replace(a_monitor(), classifier=hears)
+            address, local_brain(), monitor=replace(a_monitor(), learned=LearnedChecks(hears, the_moves()))
         ).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):

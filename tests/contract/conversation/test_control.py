@@ -244,7 +244,6 @@ async def test_another_answer_can_be_requested_by_the_message_and_replaces_all_i
         assert await answers_in_block(orchestrator, peer) == [(1, "I am having a headache", "How long?")]
 
 
-@on_both_databases
 async def test_an_edited_message_gets_a_new_id_and_is_answered_in_the_same_turn(address: str) -> None:
     brain = ScriptedBrain(answers=[("Hi.",), ("Since when?",), ("Your knee?",)])
     async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:

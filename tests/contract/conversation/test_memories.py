@@ -12,8 +12,8 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember.utterances import UTTERANCE, Remembering, utterance_id
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
-from tests.support.memories import EMBEDDER
+from orchestrator.store.repositories.memory.memories import NewMemory
+from tests.support.memory.memories import EMBEDDER
 from tests.support.orchestrators import ANN, a_store, an_orchestrator
 from tests.support.protocol_client import ERROR, TIMEOUT, TRACE, Frame, Peer, conversing
 from tests.support.stores import on_both_databases
@@ -36,7 +36,7 @@ async def remembered(orchestrator: Orchestrator, message_id: str) -> bool:
             await asyncio.sleep(0.01)
 
 
-async def told(peer: Peer, orchestrator: Orchestrator, text: str) -> str:
+async def say_and_remember(peer: Peer, orchestrator: Orchestrator, text: str) -> str:
     """Say something, and wait until it is remembered; returns the id of the message."""
     message_id = await peer.say(text)
     await peer.answer()
@@ -53,8 +53,8 @@ async def test_what_was_said_in_one_conversation_is_found_in_another(address: st
     brain = ScriptedBrain()
     async with an_orchestrator(address, brain, remembers=True).open() as orchestrator:
         async with conversing(orchestrator) as peer:
-            first = await told(peer, orchestrator, "I am allergic to penicillin since childhood")
-            await told(peer, orchestrator, "My knee hurts on the stairs")
+            first = await say_and_remember(peer, orchestrator, "I am allergic to penicillin since childhood")
+            await say_and_remember(peer, orchestrator, "My knee hurts on the stairs")
             earlier = peer.conversation_id
         async with conversing(orchestrator) as peer:
             asked = await peer.say("Which penicillin allergy did I mention?")
@@ -84,14 +84,13 @@ async def test_what_was_said_in_one_conversation_is_found_in_another(address: st
             assert row.similarity_score == trace.body["metadata"]["retrievalScore"]
 
 
-@on_both_databases
 async def test_each_search_of_a_turn_is_recorded_with_its_message(address: str) -> None:
     async with (
         an_orchestrator(address, remembers=True).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
-        await told(peer, orchestrator, "My knee hurts")
-        asked = await told(peer, orchestrator, "What about my knee?")
+        await say_and_remember(peer, orchestrator, "My knee hurts")
+        asked = await say_and_remember(peer, orchestrator, "What about my knee?")
 
         found = await orchestrator.store.read(lambda tx: tx.memory_index.retrievals(ANN))
 
@@ -105,7 +104,7 @@ async def test_a_message_that_is_still_in_the_history_is_not_given_twice(address
         an_orchestrator(address, brain, remembers=True).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
-        await told(peer, orchestrator, "My knee hurts on the stairs")
+        await say_and_remember(peer, orchestrator, "My knee hurts on the stairs")
         frames = await peer.ask("What did I say about the stairs?")
 
     assert memories(frames) == []
@@ -115,7 +114,7 @@ async def test_a_message_that_is_still_in_the_history_is_not_given_twice(address
 async def test_the_same_question_is_no_answer_to_itself(address: str) -> None:
     async with an_orchestrator(address, remembers=True).open() as orchestrator:
         async with conversing(orchestrator) as peer:
-            await told(peer, orchestrator, "What do you know about my elbow?")
+            await say_and_remember(peer, orchestrator, "What do you know about my elbow?")
         async with conversing(orchestrator) as peer:
             frames = await peer.ask("What do you know about my elbow?")
 
@@ -125,7 +124,7 @@ async def test_the_same_question_is_no_answer_to_itself(address: str) -> None:
 async def test_another_person_finds_nothing_of_it(address: str) -> None:
     async with an_orchestrator(address, remembers=True).open() as orchestrator:
         async with conversing(orchestrator) as peer:
-            await told(peer, orchestrator, "I am allergic to penicillin")
+            await say_and_remember(peer, orchestrator, "I am allergic to penicillin")
         async with conversing(orchestrator, BEN) as peer:
             frames = await peer.ask("penicillin allergy")
 
@@ -144,7 +143,6 @@ async def test_a_turn_that_fails_is_remembered_too(address: str) -> None:
         assert await remembered(orchestrator, message_id)
 
 
-@on_both_databases
 async def test_what_an_earlier_process_left_undone_is_remembered_at_the_start(address: str) -> None:
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         message_id = await peer.say("I broke my elbow")
@@ -189,7 +187,6 @@ def facts(frames: list[Frame]) -> list[tuple[str, str]]:
     ]
 
 
-@on_both_databases
 @pytest.mark.requirement("000-030", "000-026", "000-027")
 async def test_a_lasting_fact_is_stored_and_traced_before_the_last_sentence(address: str) -> None:
     brain = ScriptedBrain(changes=[(reading(),), (reading("37.5", kind="temperature", stable=False),)])
@@ -216,7 +213,6 @@ async def test_a_lasting_fact_is_stored_and_traced_before_the_last_sentence(addr
         assert "confidence" not in frames[0].body
 
 
-@on_both_databases
 @pytest.mark.requirement("000-031")
 async def test_a_correction_updates_the_same_memory_and_keeps_the_old_value(address: str) -> None:
     brain = ScriptedBrain(changes=[(reading("latex"),)])
@@ -278,7 +274,6 @@ async def test_a_fact_that_was_deleted_is_not_learned_again_from_the_same_words(
     assert facts(later) == [("stored", "The person is allergic to latex.")]
 
 
-@on_both_databases
 @pytest.mark.requirement("000-035")
 async def test_facts_summaries_and_knowledge_can_all_be_recalled(address: str) -> None:
     kinds = {
@@ -296,7 +291,7 @@ async def test_facts_summaries_and_knowledge_can_all_be_recalled(address: str) -
         conversing(orchestrator) as peer,
     ):
         await orchestrator.store.write(add)
-        await told(peer, orchestrator, "Hello")
+        await say_and_remember(peer, orchestrator, "Hello")
         frames = await peer.ask("What about penicillin?")
 
     found = {each.body["memoryType"]: each.body for each in memories(frames)}

@@ -291,7 +291,6 @@ async def test_a_message_cannot_follow_one_of_another_conversation_or_one_that_d
             assert await everything(orchestrator) == before
 
 
-@on_both_databases
 async def test_messages_that_arrive_during_an_answer_wait_and_are_answered_in_order(address: str) -> None:
     hold = asyncio.Event()
     brain = ScriptedBrain(enrichments=[hold])
@@ -323,6 +322,34 @@ async def test_a_frame_for_another_conversation_of_the_same_person_is_refused(
             assert (await peer.next()).code == 202
             assert await everything(orchestrator) == before
             await peer.ask()
+
+
+async def test_a_busy_server_refuses_messages_of_all_conversations_until_one_is_answered(
+    address: str,
+) -> None:
+    hold = asyncio.Event()
+    brain = ScriptedBrain(enrichments=[hold, hold])
+    async with (
+        an_orchestrator(address, brain, waiting_everywhere=2).open() as orchestrator,
+        conversing(orchestrator) as first,
+        conversing(orchestrator, "bob") as second,
+        conversing(orchestrator, "carl") as third,
+    ):
+        for peer in (first, second):
+            await peer.say()
+            await peer.until_type(START_ANSWER)
+        before = await everything(orchestrator)
+
+        message_id = await third.say("Is anybody there?")
+        refused = (await third.until_type(ERROR))[-1]
+        assert (refused.stanza, refused.code, refused.meta["error"]) == (0, 504, "server_busy")
+        assert (refused.body["recoverable"], refused.body["originatingId"]) == (True, message_id)
+        assert await everything(orchestrator) == before
+
+        hold.set()
+        await first.answer()
+        await second.answer()
+        await third.ask("Is anybody there?")
 
 
 async def test_a_message_above_the_waiting_limit_is_refused_and_can_be_sent_again(address: str) -> None:

@@ -144,7 +144,6 @@ async def test_a_newer_connection_takes_over_and_the_older_one_gets_an_error_and
                 await newest.ask("And now?")
 
 
-@on_both_databases
 async def test_an_older_connection_that_writes_after_the_takeover_is_refused(address: str) -> None:
     async with (
         two_orchestrators(address) as (here, there),
@@ -162,7 +161,7 @@ async def test_an_older_connection_that_writes_after_the_takeover_is_refused(add
 async def test_a_newer_connection_does_not_wait_for_an_older_one_that_reads_nothing(address: str) -> None:
     async with an_orchestrator(address).open() as orchestrator:
         client, server = pair(depth=3)
-        attending = asyncio.create_task(orchestrator.attend(server, "ann"))
+        serving = asyncio.create_task(orchestrator.serve(server, "ann"))
         unread = Peer(client)
         await unread.open()
         await unread.say()
@@ -173,7 +172,7 @@ async def test_a_newer_connection_does_not_wait_for_an_older_one_that_reads_noth
             await newer.answer()
             await newer.ask("It is an 8")
         await client.close()
-        await attending
+        await serving
 
 
 async def test_another_person_cannot_take_a_conversation_over(address: str) -> None:
@@ -188,7 +187,6 @@ async def test_another_person_cannot_take_a_conversation_over(address: str) -> N
 # --- an answer that runs in another orchestrator ------------------------------------------------------------
 
 
-@on_both_databases
 async def test_an_answer_that_runs_in_one_orchestrator_is_followed_in_another(address: str) -> None:
     hold, answer = halting()
     brains = ScriptedBrain(answers=[answer]), ScriptedBrain()
@@ -208,7 +206,6 @@ async def test_an_answer_that_runs_in_one_orchestrator_is_followed_in_another(ad
         assert sum(len(brain.briefs) for brain in brains) == 2
 
 
-@on_both_databases
 async def test_a_message_to_one_orchestrator_waits_for_the_answer_that_runs_in_the_other(
     address: str,
 ) -> None:
@@ -229,7 +226,6 @@ async def test_a_message_to_one_orchestrator_waits_for_the_answer_that_runs_in_t
             await moved.answer()
 
 
-@on_both_databases
 async def test_an_answer_is_stopped_from_another_orchestrator(address: str) -> None:
     brains = ScriptedBrain(answers=[halting()[1]]), ScriptedBrain()
     async with (
@@ -278,7 +274,6 @@ async def test_an_orchestrator_that_lost_its_lease_sends_nothing_more_and_its_se
             assert remembered.agent_response.response_id == answer_id
 
 
-@on_both_databases
 async def test_an_answer_that_another_orchestrator_left_without_a_sentence_is_continued(address: str) -> None:
     stalled = ScriptedBrain(answers=[(asyncio.Event(),)])
     async with an_orchestrator(address, stalled).open() as here, conversing(here) as peer:
@@ -300,7 +295,6 @@ async def test_an_answer_that_another_orchestrator_left_without_a_sentence_is_co
             assert remembered.agent_response.response_id == started.body["id"]
 
 
-@on_both_databases
 async def test_a_continued_answer_stays_a_stream_for_a_client_that_now_wants_whole_messages(
     address: str,
 ) -> None:

@@ -9,8 +9,9 @@ from agents.models.scripted import ScriptedRecall
 from agents.ports import MemoryHit
 from orchestrator.connection import handlers
 from orchestrator.orchestrator import Orchestrator
+from orchestrator.remember.changing import MemoryChanges
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Memory, Note, ToolUse
 from orchestrator.wire import codec
 from tests.support.orchestrators import ANN, BOB, an_orchestrator, everything, messages, meta, rows
@@ -228,6 +229,44 @@ async def test_a_person_creates_changes_pins_rates_archives_and_deletes_a_memory
         assert {trace.body["previousId"] for trace in traces} == {last} != {message_id}
         kept = await orchestrator.store.read(lambda tx: tx.traces.of_memory(memory_id))
         assert sorted(row.id for row in kept) == sorted(trace.body["id"] for trace in traces)
+
+
+@on_both_databases
+async def test_a_deletion_on_the_wire_takes_along_what_was_derived_and_can_be_undone(address: str) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
+        memory_id = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
+        await peer.next()
+        made_of: dict[str, Any] = {"members": [memory_id]}
+        new = NewMemory(content="Habits: tea", user_id=ANN, id="mem_sum", source_info=made_of)
+        await orchestrator.store.write(lambda tx: tx.memories.add(new))
+        await act(peer, "delete", memory_id)
+        traced = [(await peer.next()).body["memoryId"] for _ in range(2)]
+        gone = [await memory(orchestrator, each) for each in (memory_id, "mem_sum")]
+        await orchestrator.store.write(lambda tx: MemoryChanges(tx, ANN, ANN).undo())
+
+        assert traced == [memory_id, "mem_sum"]
+        assert gone == [None, None]
+        assert await memory(orchestrator, memory_id) is not None
+        assert await memory(orchestrator, "mem_sum") is not None
+
+
+@pytest.mark.parametrize("fields", [{"rating": 4}, {"content": "Drinks coffee"}, {"pinned": True}])
+async def test_an_update_on_the_wire_can_be_undone(address: str, fields: dict[str, Any]) -> None:
+    async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
+        memory_id = (await act(peer, "create", memory={"content": "Drinks tea"})).body["memoryId"]
+        await peer.next()
+        before = await memory(orchestrator, memory_id)
+        await act(peer, "update", memory_id, memory=fields)
+        await orchestrator.store.write(lambda tx: MemoryChanges(tx, ANN, ANN).undo())
+        after = await memory(orchestrator, memory_id)
+
+        assert before is not None
+        assert after is not None
+        assert (after.content, after.user_rating, after.pinned) == (
+            before.content,
+            before.user_rating,
+            before.pinned,
+        )
 
 
 @pytest.mark.requirement("000-019")
@@ -450,7 +489,6 @@ def earlier(local_id: str, role: str = "user", contents: Any = "hello", **fields
 
 
 @pytest.mark.requirement("003-023", "003-024", "003-025", "003-026")
-@on_both_databases
 async def test_earlier_messages_are_stored_in_their_order_and_not_answered(address: str) -> None:
     async with an_orchestrator(address).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("First")

@@ -35,6 +35,7 @@ from orchestrator.errors import (
     Problem,
 )
 from orchestrator.orchestrator import Orchestrator
+from orchestrator.safety.monitor import LearnedChecks
 from orchestrator.settings import shipped_config
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import SafetyEvent
@@ -42,6 +43,7 @@ from orchestrator.transports.in_process import pair
 from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import MessageId, RandomIds
 from orchestrator.wire.messages import AssistantSentence, Body
+from tests.support.brains.models import the_moves
 from tests.support.orchestrators import (
     a_monitor,
     an_orchestrator,
@@ -248,7 +250,7 @@ async def test_the_terminal_shows_the_first_sentence_once(
         embedded, monitor=replace(a_monitor(), store_wait_seconds=0.01)
     ).open() as orchestrator:
         ours, theirs = pair()
-        attending = asyncio.create_task(orchestrator.attend(theirs, "ann"))
+        serving = asyncio.create_task(orchestrator.serve(theirs, "ann"))
         client = Client(ours, RandomIds())
         async for _ in client.open():
             pass
@@ -267,7 +269,7 @@ async def test_the_terminal_shows_the_first_sentence_once(
         monkeypatch.setattr(orchestrator.store, "write", hanging_write)
         await show(answer(await client.say(CHEST)), True)
         await client.close()
-        await attending
+        await serving
 
         printed = capsys.readouterr().out
         kept = await history(orchestrator, client.conversation_id)
@@ -409,17 +411,20 @@ async def test_danger_stops_the_answer_that_is_running(address: str) -> None:
         assert len(brain.briefs) == 1
 
 
-async def test_danger_is_accepted_above_the_waiting_limit(address: str) -> None:
+@pytest.mark.parametrize(("here", "everywhere", "error"), [(1, 100, "overloaded"), (100, 1, "server_busy")])
+async def test_danger_is_accepted_above_the_waiting_limit(
+    address: str, here: int, everywhere: int, error: str
+) -> None:
     brain = ScriptedBrain(answers=[["One. ", "Two. ", "Thr", asyncio.Event()]])
     async with (
-        an_orchestrator(address, brain, waiting=1).open() as orchestrator,
+        an_orchestrator(address, brain, waiting=here, waiting_everywhere=everywhere).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
         await peer.say("What helps against a cold?")
         await peer.until_type(SENTENCE)
         await peer.say("And tea?")
         refused = await peer.until_type(ERROR)
-        assert refused[-1].meta["error"] == "overloaded"
+        assert refused[-1].meta["error"] == error
 
         await peer.say(CHEST)
         frames = await peer.until(lambda frame: "safety" in frame.body)
@@ -914,7 +919,7 @@ async def test_the_danger_classifier_may_raise_the_verdict_and_its_failure_chang
                 return [Likeness(0.9, 0.0) for _ in texts]
             raise RuntimeError("no classifier")
 
-    monitor = replace(a_monitor(), classifier=DangerClassifier())
+    monitor = replace(a_monitor(), learned=LearnedChecks(DangerClassifier(), the_moves()))
     async with (
         an_orchestrator(address, monitor=monitor).open() as orchestrator,
         conversing(orchestrator) as peer,
@@ -964,7 +969,7 @@ async def test_a_turn_embeds_one_text_once_for_the_danger_classifier_and_for_rou
 
     checked: list[str] = []
     counting = Counting()
-    monitor = replace(a_monitor(), classifier=DangerClassifier())
+    monitor = replace(a_monitor(), learned=LearnedChecks(DangerClassifier(), the_moves()))
     async with (
         an_orchestrator(address, monitor=monitor, embedder=counting).open() as orchestrator,
         conversing(orchestrator) as peer,
@@ -1018,6 +1023,37 @@ async def test_an_earlier_emergency_does_not_make_other_messages_emergencies(add
             True,
             True,
         ]
+
+
+async def test_a_specialists_answer_does_not_clear_a_danger(address: str) -> None:
+    async with (
+        an_orchestrator(address, local_brain()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask(CHEST)
+        beside = of_type(SENTENCE, await peer.ask("What vitamins are good in winter?"))
+        called = of_type(SENTENCE, await peer.ask("I have called 999"))
+        again = of_type(SENTENCE, await peer.ask("the chest pain is crushing now"))
+
+        assert "safety" not in beside[0].meta
+        assert called[0].body["text"].startswith("Good that help is called")
+        assert again[0].meta["safety"] == "emergency"
+        kept = await events(orchestrator, peer)
+        assert {event.certainty for event in kept} == {"certain"}
+
+
+async def test_the_number_is_said_once_while_the_person_talks_of_other_things(address: str) -> None:
+    async with (
+        an_orchestrator(address, local_brain()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.ask(CHEST)
+        said = [
+            "".join(frame.body["text"] for frame in of_type(SENTENCE, await peer.ask(other)))
+            for other in ("What vitamins are good in winter?", "I have had a runny nose since Monday")
+        ]
+
+        assert ["112" in each for each in said] == [True, False]
 
 
 KEPT_TALKING = {
@@ -1274,7 +1310,7 @@ async def test_an_illness_of_years_ago_is_no_emergency(address: str) -> None:
         assert await events(orchestrator, peer) == []
 
 
-class Asking(ScriptedBrain):
+class BrainThatAsks(ScriptedBrain):
     """Understands like the local brain, and says a script."""
 
     async def understand(self, message: str, situation: Situation) -> Understanding:
@@ -1283,7 +1319,7 @@ class Asking(ScriptedBrain):
 
 
 async def test_a_number_is_checked_with_the_question_that_it_answers(address: str) -> None:
-    brain = Asking(answers=[["How bad is the chest pain?"]])
+    brain = BrainThatAsks(answers=[["How bad is the chest pain?"]])
     async with an_orchestrator(address, brain).open() as orchestrator, conversing(orchestrator) as peer:
         await peer.ask("I need some advice")
         frames = await peer.ask("8")

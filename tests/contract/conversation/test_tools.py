@@ -16,9 +16,9 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.remember import indexing
 from orchestrator.remember.indexing import Item
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import ToolUse
-from tests.support.memories import EMBEDDER
+from tests.support.memory.memories import EMBEDDER
 from tests.support.orchestrators import ANN, an_orchestrator, local_brain, over_websockets
 from tests.support.protocol_client import (
     STOP,
@@ -199,7 +199,6 @@ async def test_a_tool_call_is_closed_when_the_person_stops_the_answer(address: s
     assert (row.status, row.error_message) == ("error", "the answer ended before it")
 
 
-@on_both_databases
 async def test_a_specialist_searches_the_memory_of_the_person_and_of_nobody_else(address: str) -> None:
     brain = Using("search_memory", {"query": "penicillin allergy", "limit": 1})
     async with an_orchestrator(address, brain, remembers=True).open() as orchestrator:

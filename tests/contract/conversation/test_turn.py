@@ -15,7 +15,7 @@ from agents.ports import MemoryHit
 from agents.values import Intent
 from memory_blocks.models import TurnStatus
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from tests.support.orchestrators import (
     ANN,
     a_store,
@@ -450,7 +450,6 @@ async def test_a_message_that_was_not_answered_is_answered_by_the_next_orchestra
         assert ((await turn(orchestrator, message_id)).attempts, frames[-1].body["isFinal"]) == (3, True)
 
 
-@on_both_databases
 async def test_a_message_that_crashed_three_processes_is_set_aside(address: str) -> None:
     conversation_id, message_id = await left_behind(address, attempts=3)
     brain = ScriptedBrain()

@@ -22,7 +22,7 @@ from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import ArchivedTurn
 from tests.support.builders import CountedIds, HandClock, a_turn
-from tests.support.creators import HERE, ScriptedModel, a_creator, problems, talk, texts_of
+from tests.support.memory.creators import HERE, ScriptedModel, a_creator, problems, talk, texts_of
 from tests.support.stores import empty_store
 
 IDLE = timedelta(minutes=30)

@@ -10,10 +10,10 @@ from orchestrator.remember.facts import FACT
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Store
-from orchestrator.store.repositories.memories import MEMORY_BLOCK, NewMemory
-from orchestrator.store.repositories.memory_ledger import departures
+from orchestrator.store.repositories.memory.ledger import departures
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK, NewMemory
 from orchestrator.store.rows import Memory
-from tests.support.memories import a_service, told
+from tests.support.memory.memories import a_service, import_texts
 
 ANN, BEN = "ann", "ben"
 
@@ -145,7 +145,7 @@ def test_a_final_deletion_erases_the_content_and_cannot_be_undone(store: Store) 
 
 
 def test_a_deleted_memory_is_not_found_until_the_deletion_is_undone(store: Store) -> None:
-    told(store, ANN, "I am allergic to penicillin.", "My knee hurts.")
+    import_texts(store, ANN, "I am allergic to penicillin.", "My knee hurts.")
     service = a_service(store)
 
     change(store, lambda changes: changes.delete("m1"))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,13 @@ import pytest
 
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.remember.creators.history import Said
-from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import Discussion, alive, sha256
 from orchestrator.remember.ledger.port import MemoryLedger
-from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.remember.utterances import Remembering
 from orchestrator.store.engine.database import Store
-from tests.support.builders import START, CountedIds, HandClock
-from tests.support.creators import HERE, ScriptedModel, a_creator, problems, talk, texts_of
-from tests.support.memories import EMBEDDER
-from tests.support.stores import empty_store
+from tests.support.builders import START, HandClock
+from tests.support.memory.creators import HERE, ScriptedModel, a_creator, problems, talk, texts_of
+from tests.support.memory.memories import EMBEDDER
 
 TALK = (
     "Hello, I take 20 mg of lisinopril every morning.",
@@ -31,29 +27,12 @@ TALK = (
     "Yes.",
     "Good.",
 )
-TOPIC = {"title": "Medicines", "summary": "The person takes 20 mg of lisinopril.", "entities": ["lisinopril"]}
+TOPIC = {
+    "title": "Lisinopril",
+    "summary": "The person takes 20 mg of lisinopril.",
+    "entities": ["lisinopril"],
+}
 TOPIC["key_phrases"] = ["every morning"]
-
-
-@pytest.fixture(params=["files", "sqlite", "postgres"])
-def opened(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: HandClock
-) -> Iterator[tuple[Store, MemoryLedger]]:
-    kind = "sqlite" if request.param == "files" else request.param
-    with empty_store(kind, request, tmp_path) as url:
-        store = Store.open(url, clock=clock, ids=CountedIds(), synchronous="OFF", connections=2)
-        yield store, FileLedger(tmp_path / "memories") if request.param == "files" else TableLedger(store)
-        store.close_now()
-
-
-@pytest.fixture
-def store(opened: tuple[Store, MemoryLedger]) -> Store:
-    return opened[0]
-
-
-@pytest.fixture
-def ledger(opened: tuple[Store, MemoryLedger]) -> MemoryLedger:
-    return opened[1]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -207,7 +186,7 @@ async def test_a_file_workflow_gets_four_inputs_and_its_output_is_stored_as_it_i
 
 @pytest.mark.requirement("004-027", "004-030", "004-031", "004-043", "004-049", "004-052", "004-053")
 async def test_the_two_node_example_stores_one_memory_per_object(store: Store, ledger: MemoryLedger) -> None:
-    objects = [TOPIC, {**TOPIC, "title": "Allergy", "summary": "Penicillin gives a rash."}, {"title": "None"}]
+    objects = [TOPIC, {**TOPIC, "title": "A rash", "summary": "Penicillin gives a rash."}, {"title": "None"}]
     model = ScriptedModel("1. medicines 2. allergies", f"```json\n{json.dumps(objects)}\n```")
     creator, _ = a_creator(
         store,
@@ -224,7 +203,7 @@ async def test_the_two_node_example_stores_one_memory_per_object(store: Store, l
     assert "The topics identified were: 1. medicines 2. allergies" in model.prompts[1]
     assert texts_of(ledger, "vector") == [TOPIC["summary"], "Penicillin gives a rash."]
     assert (run.chunks, len(run.memories)) == (1, 2)
-    assert [line.body.title for line in ledger.search(HERE, "allergy", 5) if line.body] == ["Allergy"]
+    assert [line.body.title for line in ledger.search(HERE, "rash", 5) if line.body] == ["A rash"]
     assert problems(store, ledger, kind="vector") == []
 
 
@@ -317,6 +296,46 @@ async def test_a_sentence_that_the_messages_do_not_support_is_dropped_and_counte
 
     assert texts_of(ledger) == [right]
     assert (run.dropped, ledger.lines(HERE, "file")[0].dropped) == (2, 2)
+
+
+async def test_a_title_and_lists_that_only_the_assistant_said_are_not_stored(
+    store: Store, ledger: MemoryLedger
+) -> None:
+    topic = {
+        "title": "Person takes ibuprofen 400 mg",
+        "summary": "The person has a rash.",
+        "entities": ["ibuprofen", "a rash"],
+        "key_phrases": ["400 mg", "rash"],
+    }
+    creator, _ = a_creator(
+        store,
+        ledger,
+        complete=ScriptedModel(json.dumps(topic)),
+        useVectorForQualityMemory=True,
+        chunkEstimatedTokenSize=1000,
+    )
+    talk(store, "I have a rash.", "Do you take ibuprofen 400 mg? You take ibuprofen 400 mg.")
+
+    await creator.handle_discussion_id_flow(HERE)
+
+    (line,) = ledger.lines(HERE, "vector")
+    assert line.body is not None
+    assert (line.body.title, line.body.entities) == ("The person has a rash.", ("a rash",))
+    assert line.body.key_phrases == ("rash",)
+
+
+async def test_what_the_assistant_said_does_not_become_a_fact_in_the_rolling_summary(
+    store: Store, ledger: MemoryLedger
+) -> None:
+    memories = "The assistant asked about ibuprofen. The person has a rash."
+    model = ScriptedModel(memories, "The person takes ibuprofen. The person has a rash.")
+    creator, _ = a_creator(store, ledger, complete=model, chunkEstimatedTokenSize=1000)
+    talk(store, "I have a rash.", "Do you take ibuprofen?")
+
+    await creator.handle_discussion_id_flow(HERE)
+
+    assert texts_of(ledger) == [memories]
+    assert ledger.summaries(HERE)[-1].text == "The person has a rash."
 
 
 async def test_if_nothing_of_a_summary_is_supported_sentences_are_picked(

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.recall.service import SearchOptions
 from orchestrator.remember.dates import read_date
 from orchestrator.store.engine.database import Store
-from tests.support.memories import a_service, imported
+from tests.support.memory.memories import a_service, imported
 
 ANN, BEN = "ann", "ben"
 LINES: list[dict[str, Any]] = [

@@ -25,6 +25,7 @@ from orchestrator.remember.ledger.lines import (
     next_summary,
     sha256,
 )
+from orchestrator.remember.ledger.marks import Change
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.store.engine.database import Store
@@ -118,10 +119,10 @@ def test_a_changed_line_breaks_the_chain(ledger: MemoryLedger, kind: Kind) -> No
 def test_deleted_memories_stay_in_the_ledger_and_can_be_restored(ledger: MemoryLedger, kind: Kind) -> None:
     fill(ledger, kind, "one", "two")
 
-    ledger.mark(HERE, kind, "mem1", "deleted", AT)
-    ledger.mark(HERE, kind, "mem1", "deleted", AT)
+    ledger.change(HERE, kind, [Change("mem1", "deleted")], AT)
+    ledger.change(HERE, kind, [Change("mem1", "deleted")], AT)
     deleted = [line.memory_id for line in alive(ledger.lines(HERE, kind))]
-    ledger.mark(HERE, kind, "mem1", "restored", AT)
+    ledger.change(HERE, kind, [Change("mem1", "restored")], AT)
 
     lines = ledger.lines(HERE, kind)
     assert deleted == ["mem2"]
@@ -136,8 +137,8 @@ def test_an_erased_memory_leaves_no_words_and_an_unbroken_chain(
 ) -> None:
     fill(ledger, kind, "the secret zebra", "two")
 
-    ledger.mark(HERE, kind, "mem1", "erased", AT)
-    ledger.mark(HERE, kind, "mem1", "restored", AT)
+    ledger.change(HERE, kind, [Change("mem1", "erased")], AT)
+    ledger.change(HERE, kind, [Change("mem1", "restored")], AT)
 
     lines = ledger.lines(HERE, kind)
     assert [line.memory_id for line in alive(lines)] == ["mem2"]
@@ -154,19 +155,84 @@ def test_the_two_kinds_do_not_mix(ledger: MemoryLedger) -> None:
 
 def test_a_summary_is_linked_to_the_last_memory_it_holds(ledger: MemoryLedger) -> None:
     fill(ledger, "file", "one", "two")
-    first, second = ledger.lines(HERE, "file")
+    first, second = lines = ledger.lines(HERE, "file")
 
-    one = next_summary(None, "one", first.digest, "local", START)
-    two = next_summary(one, "one two", second.digest, "local", START)
+    one = next_summary(None, "one", first, lines, "local", START)
+    two = next_summary(one, "one two", second, lines, "local", START)
     added = [ledger.add_summary(HERE, each) for each in (one, two, two)]
 
     assert added == [True, True, False]
     assert ledger.summaries(HERE) == [one, two]
-    assert list(broken_summaries([one, two], [first, second])) == []
+    assert list(broken_summaries([one, two], lines)) == []
     assert [number for number, _ in broken_summaries([one, two], [first])] == [2]
-    ledger.erase_summaries(HERE)
-    assert [each.text for each in ledger.summaries(HERE)] == [None, None]
-    assert list(broken_summaries(ledger.summaries(HERE), [first, second])) == []
+
+
+def test_a_summary_that_was_changed_breaks_its_chain(ledger: MemoryLedger) -> None:
+    fill(ledger, "file", "one")
+    lines = ledger.lines(HERE, "file")
+    summary = next_summary(None, "one", lines[0], lines, "local", START)
+
+    assert [number for number, _ in broken_summaries([replace(summary, text="two")], lines)] == [1]
+    assert [number for number, _ in broken_summaries([replace(summary, seen=2)], lines)] == [1]
+
+
+def test_a_summary_is_refused_if_the_ledger_has_changed_since(ledger: MemoryLedger) -> None:
+    fill(ledger, "file", "the secret zebra", "two")
+    lines = ledger.lines(HERE, "file")
+    summary = next_summary(None, "the secret zebra", lines[-1], lines, "model", START)
+    ledger.change(HERE, "file", [Change("mem1", "erased")], AT)
+
+    assert not ledger.add_summary(HERE, summary)
+    assert ledger.summaries(HERE) == []
+
+
+def test_erasing_a_memory_erases_every_summary(ledger: MemoryLedger) -> None:
+    fill(ledger, "file", "the secret zebra", "two")
+    lines = ledger.lines(HERE, "file")
+    assert ledger.add_summary(HERE, next_summary(None, "the zebra", lines[-1], lines, "local", START))
+
+    ledger.change(HERE, "file", [Change("mem1", "erased")], AT)
+
+    assert [each.text for each in ledger.summaries(HERE)] == [None]
+    assert list(broken_summaries(ledger.summaries(HERE), ledger.lines(HERE, "file"))) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_edited_memory_has_its_new_words_and_keeps_its_place(ledger: MemoryLedger, kind: Kind) -> None:
+    fill(ledger, kind, "one zebra", "two")
+
+    ledger.change(HERE, kind, [Change("mem1", "edited", Body("one lion"))], AT)
+    ledger.change(HERE, kind, [Change("mem1", "edited", Body("one lion"))], AT)
+    edited = [line.body.text for line in alive(ledger.lines(HERE, kind)) if line.body]
+    ledger.change(HERE, kind, [Change("mem1", "erased")], AT)
+
+    lines = ledger.lines(HERE, kind)
+    assert edited == ["one lion", "two"]
+    assert [line.action for line in lines] == ["memory", "memory", "edited", "erased"]
+    assert "lion" not in repr(lines) + repr(ledger.search(HERE, "lion", 5))
+    assert (ledger.point(HERE, kind), list(broken_rules(lines))) == (at(2), [])
+
+
+def test_an_edited_memory_is_found_by_its_new_words_only(ledger: MemoryLedger) -> None:
+    fill_bodies(ledger, Body("zebra"))
+
+    ledger.change(HERE, "vector", [Change("mem1", "edited", Body("lion"))], AT)
+
+    (line,) = ledger.search(HERE, "lion", 5)
+    assert line.body == Body("lion")
+    assert found(ledger, "zebra") == []
+
+
+def test_a_person_can_be_forgotten(ledger: MemoryLedger, tmp_path: Path) -> None:
+    for kind in KINDS:
+        fill(ledger, kind, "the secret zebra")
+
+    ledger.forget(HERE.user_id)
+    ledger.forget(HERE.user_id)
+
+    assert [ledger.lines(HERE, kind) for kind in KINDS] == [[], []]
+    if isinstance(ledger, FileLedger):
+        assert list(tmp_path.iterdir()) == []
 
 
 # --- search -------------------------------------------------------------------------------------------------
@@ -246,9 +312,9 @@ def test_any_input_is_safe(tmp_path: Path, keywords: str) -> None:
 def test_deleted_memories_are_not_found_until_they_are_restored(ledger: MemoryLedger) -> None:
     fill_bodies(ledger, Body("zebra"), Body("zebra"))
 
-    ledger.mark(HERE, "vector", "mem1", "deleted", AT)
+    ledger.change(HERE, "vector", [Change("mem1", "deleted")], AT)
     deleted = found(ledger, "zebra")
-    ledger.mark(HERE, "vector", "mem1", "restored", AT)
+    ledger.change(HERE, "vector", [Change("mem1", "restored")], AT)
 
     assert (deleted, set(found(ledger, "zebra"))) == (["mem2"], {"mem1", "mem2"})
 

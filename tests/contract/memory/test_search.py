@@ -18,7 +18,7 @@ from orchestrator.recall.why import why
 from orchestrator.store.engine.database import Store
 from orchestrator.store.rows import metadata
 from tests.support.builders import HandClock
-from tests.support.memories import EMBEDDER, a_service, imported, told
+from tests.support.memory.memories import EMBEDDER, a_service, import_texts, imported
 
 ANN, BEN = "ann", "ben"
 HEALTH = (
@@ -44,7 +44,7 @@ def found(result: RetrievalResult) -> list[str | None]:
 @pytest.mark.requirement("002-001", "002-002", "002-004", "002-005", "002-006", "002-034", "002-043")
 @pytest.mark.requirement("002-052", "003-070")
 def test_a_search_finds_the_memory_and_says_what_happened(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     result = service.search(ANN, "Which penicillin allergy do I have?")
 
@@ -70,7 +70,7 @@ def test_a_search_finds_the_memory_and_says_what_happened(store: Store, service:
 
 @pytest.mark.requirement("002-003", "002-041", "002-042")
 def test_a_result_is_plain_data_without_what_does_not_apply(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     plain = service.search(ANN, "penicillin").plain()
     nothing = service.search(BEN, "penicillin").plain()
@@ -86,7 +86,7 @@ def test_a_result_is_plain_data_without_what_does_not_apply(store: Store, servic
 
 @pytest.mark.requirement("002-051")
 def test_no_field_of_a_summary_is_ever_removed(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     observability = service.search(ANN, "penicillin").observability
 
@@ -103,7 +103,7 @@ def test_no_field_of_a_summary_is_ever_removed(store: Store, service: MemoryServ
 
 
 def test_the_words_before_a_memory_help_to_find_it(store: Store, service: MemoryService) -> None:
-    told(
+    import_texts(
         store,
         ANN,
         "How is the headache today?",
@@ -160,7 +160,7 @@ def test_time_words_narrow_to_dates_and_the_result_says_which(
 
 
 def test_a_misspelt_word_is_found_unless_repair_is_skipped(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     repaired = service.search(ANN, "penicilin", SearchOptions(recipe="words"))
     skipped = service.search(ANN, "penicilin", SearchOptions(recipe="words", skip_repair=True))
@@ -173,7 +173,7 @@ def test_a_misspelt_word_is_found_unless_repair_is_skipped(store: Store, service
 
 @pytest.mark.requirement("002-007")
 def test_repair_is_skipped_only_on_request(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     summaries = [
         service.search(ANN, "knee", SearchOptions(skip_repair=skipped)).retrieval_summary
@@ -187,7 +187,7 @@ def test_repair_is_skipped_only_on_request(store: Store, service: MemoryService)
 
 
 def test_what_scores_too_low_is_not_recalled_but_counted(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     result = service.search(ANN, "zebra quasar nebula")
 
@@ -200,7 +200,7 @@ def test_what_scores_too_low_is_not_recalled_but_counted(store: Store, service: 
 def test_archived_and_deleted_memories_are_never_found_until_they_are_back(
     store: Store, service: MemoryService
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     first = store.read_now(lambda tx: own(tx, "m1"))
     assert found(service.search(ANN, "penicillin allergy"))[0] == "m1"
 
@@ -217,7 +217,7 @@ def test_archived_and_deleted_memories_are_never_found_until_they_are_back(
 
 
 def test_an_erased_memory_leaves_the_index_of_a_running_process(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     service.search(ANN, "penicillin")
     first = store.read_now(lambda tx: own(tx, "m1"))
 
@@ -232,7 +232,7 @@ def test_an_erased_memory_leaves_the_index_of_a_running_process(store: Store, se
 def test_a_memory_that_another_process_stored_is_found_at_once(
     store: Store, database_url: str, clock: HandClock, service: MemoryService
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     service.search(ANN, "anything")
     other = Store.open(database_url, clock=clock, ids=_Ids(), synchronous="OFF", connections=1)
     try:
@@ -255,7 +255,7 @@ class _Ids:
 def test_a_query_that_names_a_memory_returns_it_without_a_search(
     store: Store, service: MemoryService
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     first = store.read_now(lambda tx: own(tx, "m1"))
 
     result = service.search(ANN, f"memory://{first}")
@@ -285,7 +285,7 @@ def test_an_unknown_recipe_is_refused(service: MemoryService) -> None:
 def test_why_names_the_boundary_at_which_a_memory_fell_out(
     store: Store, service: MemoryService, prepare: Any, options: SearchOptions, boundary: str
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     first = store.read_now(lambda tx: own(tx, "m1"))
     store.write_now(lambda tx: prepare(tx, first))
 
@@ -295,7 +295,7 @@ def test_why_names_the_boundary_at_which_a_memory_fell_out(
 def test_why_says_by_how_much_a_memory_missed_the_minimum_or_the_limit(
     store: Store, service: MemoryService
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     low = why_not(store, service, "zebra quasar", "m2", SearchOptions())
     late = why_not(store, service, "my daughter's asthma and my knee", "m2", SearchOptions(limit=1))
@@ -321,7 +321,7 @@ def why_not(
 
 
 def test_an_index_refuses_a_memory_of_another_person(store: Store) -> None:
-    told(store, BEN, *HEALTH)
+    import_texts(store, BEN, *HEALTH)
     rows = store.read_now(lambda tx: tx.memory_index.since(BEN, -1))
 
     with pytest.raises(AnamnesisError) as refused:
@@ -331,7 +331,7 @@ def test_an_index_refuses_a_memory_of_another_person(store: Store) -> None:
 
 
 def test_no_query_of_one_person_reads_contents_of_another(store: Store) -> None:
-    told(store, BEN, *HEALTH)
+    import_texts(store, BEN, *HEALTH)
     ids = [row.memory_id for row in store.read_now(lambda tx: tx.memory_index.since(BEN, -1))]
 
     stolen = store.read_now(lambda tx: tx.memory_index.contents(ANN, ids))
@@ -427,7 +427,7 @@ def everything(store: Store) -> dict[str, list[str]]:
 
 
 def test_a_search_changes_nothing_but_the_record_of_searches(store: Store, service: MemoryService) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     before = everything(store)
 
     for mode in ("flat", "packed", "tiered"):
@@ -448,7 +448,7 @@ def test_a_search_changes_nothing_but_the_record_of_searches(store: Store, servi
 def test_each_search_writes_one_file_only_if_tracing_is_on(
     store: Store, clock: HandClock, tmp_path: Any
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
     folder = tmp_path / "traces"
     tracing = TraceConfig(enabled=False, folder=folder)
     service = a_service(store, clock, tracing)
@@ -474,7 +474,7 @@ def test_traces_are_written_to_the_documented_folder_by_default() -> None:
 def test_the_summaries_have_the_same_fields_in_the_library_and_in_data(
     store: Store, service: MemoryService
 ) -> None:
-    told(store, ANN, *HEALTH)
+    import_texts(store, ANN, *HEALTH)
 
     result = service.search(ANN, "knee")
 

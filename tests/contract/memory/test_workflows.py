@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import WORKFLOW_INVALID, AnamnesisError
+from orchestrator.errors import MEMORY_NOT_MADE, WORKFLOW_INVALID, AnamnesisError
 from orchestrator.remember.creators import quality_memory
 from orchestrator.remember.creators.generation import CHUNK_BREAK, filled
 from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.status import statuses
 from orchestrator.remember.ledger import vector_db
 from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import alive
@@ -25,7 +26,7 @@ from orchestrator.workflows.manager import WorkflowManager
 from orchestrator.workflows.memory_nodes import Scope
 from orchestrator.workflows.retrievers import NO_DISCUSSION, NO_MEMORIES, NO_SUMMARY, Reading, Retrieved
 from tests.support.builders import START, CountedIds, HandClock
-from tests.support.creators import HERE, ScriptedModel, a_creator, talk, texts_of
+from tests.support.memory.creators import HERE, ScriptedModel, a_creator, talk, texts_of
 from tests.support.stores import empty_store
 
 IN_CONVERSATION = Scope(HERE)
@@ -296,7 +297,7 @@ async def test_a_workflow_that_makes_memories_may_not_call_itself(
     assert (made.error, ledger.lines(HERE, "file")) == ("workflow_invalid", [])
 
 
-@pytest.mark.requirement("004-007", "004-043")
+@pytest.mark.requirement("004-007")
 async def test_the_shipped_workflow_makes_memories_and_returns_the_summary(
     store: Store, ledger: MemoryLedger
 ) -> None:
@@ -309,17 +310,80 @@ async def test_the_shipped_workflow_makes_memories_and_returns_the_summary(
     assert [step.type for step in steps] == ["QualityMemory", "FullChatSummary"]
 
 
+@pytest.mark.requirement("004-024", "004-043")
+async def test_a_node_that_makes_memories_runs_the_creator_once_and_leaves_a_log_of_its_path(
+    store: Store,
+    ledger: MemoryLedger,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    node = {"id": "one", "type": "Standard", "prompt": "{agent1Input}", "returnToUser": True}
+    (tmp_path / "mine.json").write_text(json.dumps([node]))
+    creator, workflows = a_creator(
+        store,
+        ledger,
+        folder=tmp_path,
+        complete=ScriptedModel("The person likes tea."),
+        fileMemoryWorkflowName="mine",
+    )
+    talk(store, "I like tea.")
+    called: list[Any] = []
+    original = creator.handle_discussion_id_flow
+
+    async def counted(of: Any, **options: Any) -> Any:
+        called.append(of)
+        return await original(of, **options)
+
+    monkeypatch.setattr(creator, "handle_discussion_id_flow", counted)
+
+    output = await run(workflows, tmp_path, {"type": "QualityMemory"})
+
+    assert (called, output) == ([HERE], "The person likes tea.")
+    ran = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "workflow_node_ran" in line]
+    assert [(line["label"], line["kind"]) for line in ran] == [
+        ("mine", "Standard"),
+        ("test", "QualityMemory"),
+    ]
+    (trace,) = store.read_now(lambda tx: tx.traces.of_conversation(HERE.id))
+    (line,) = ledger.lines(HERE, "file")
+    assert (trace.action, trace.memory_id, line.maker) == ("stored", line.memory_id, "workflow:mine")
+
+
+async def test_a_node_whose_memories_cannot_be_made_fails(
+    store: Store, ledger: MemoryLedger, tmp_path: Path
+) -> None:
+    trouble = AnamnesisError(MEMORY_NOT_MADE, rule="test")
+    creator, workflows = a_creator(store, ledger, complete=ScriptedModel(trouble))
+    talk(store, "I like tea.")
+
+    with pytest.raises(AnamnesisError, match="memory_not_made"):
+        await run(workflows, tmp_path, {"type": "QualityMemory"})
+    (status,) = statuses(store, ledger, "file")
+    await creator.handle_discussion_id_flow(HERE)
+    (later,) = statuses(store, ledger, "file")
+
+    assert (status.error, later.error) == ("memory_not_made", None)
+
+
 # --- who writes ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("004-042")
 def test_each_of_the_five_components_is_a_module_of_its_own() -> None:
-    modules = {part.__file__ for part in (quality_memory, retrievers, vector_db, memory_nodes, manager)}
+    parts = {
+        quality_memory.QualityMemory: quality_memory,
+        retrievers.recent_memories: retrievers,
+        vector_db.search: vector_db,
+        memory_nodes.MemoryNodes: memory_nodes,
+        manager.WorkflowManager: manager,
+    }
 
-    assert len(modules) == 5
+    assert {part.__module__ for part in parts} == {module.__name__ for module in parts.values()}
+    assert len({module.__file__ for module in parts.values()}) == 5
 
 
-WRITING = {"append", "mark", "add_summary", "erase_summaries"}
+WRITING = {"append", "change", "add_summary", "forget"}
 
 
 @pytest.mark.requirement("004-003", "004-004")
@@ -335,7 +399,7 @@ def test_only_the_creator_writes_the_ledger() -> None:
         and "store/" not in path.as_posix()
     }
 
-    assert writers == {"remember/creators/quality_memory.py"}
+    assert writers == {"remember/creators/quality_memory.py", "remember/creators/settling.py"}
     tree = ast.parse(inspect.getsource(retrievers))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert {"MemoryLedger", "QualityMemory", "Store", "Complete"} & used == set()

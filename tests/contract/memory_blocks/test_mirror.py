@@ -13,8 +13,8 @@ from memory_blocks.mirrors.no_mirror import NoMirror
 from memory_blocks.mirrors.scripted import ScriptedMirror
 from memory_blocks.models import Label
 from memory_blocks.trace import Action
-from tests.support.letta_helpers import HandEdited, a_mirror
-from tests.unit.memory_blocks.test_ledger import CONVERSATION, LedgerWorld
+from tests.support.servers.letta_helpers import HandEdited, a_mirror
+from tests.unit.memory_blocks.ledger.test_ledger import CONVERSATION, LedgerWorld
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -248,4 +248,15 @@ def test_no_statement_reads_a_whole_table(shared_store: Store) -> None:
     plans = {name: shared_store.read_now(partial(plan, statement)) for name, statement in _statements()}
 
     assert len(plans) > 100
-    assert {name: steps for name, steps in plans.items() if any(s.startswith("SCAN") for s in steps)} == {}
+    assert {name: steps for name, steps in plans.items() if any(_scanned_tables(steps))} == {}
+
+
+def _scanned_tables(plan: list[str]) -> Iterator[str]:
+    """The tables that a plan reads from one end to the other; not what it has made of rows itself."""
+    made = {step.split()[1] for step in plan if step.startswith(("MATERIALIZE", "CO-ROUTINE"))}
+    indexes = (index for table in metadata.tables.values() for index in table.indexes)
+    of_some_rows = {index.name for index in indexes if index.dialect_options["sqlite"]["where"] is not None}
+    for step in plan:
+        words = step.split()
+        if words[0] == "SCAN" and words[1] not in made and words[-1] not in of_some_rows:
+            yield step

@@ -8,10 +8,10 @@ import pytest
 from orchestrator.store.checks.invariants import check
 from orchestrator.store.checks.ledgers import WRONG_HEAD
 from orchestrator.store.engine.database import Store
-from orchestrator.store.repositories.memories import MEMORY_BLOCK, NewMemory
-from orchestrator.store.repositories.memory_ledger import CHAIN_RULES, departures
+from orchestrator.store.repositories.memory.ledger import CHAIN_RULES, departures
+from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK, NewMemory
 from orchestrator.store.rows import LedgerEntry
-from tests.support.memories import told
+from tests.support.memory.memories import import_texts
 
 ANN = "ann"
 SECRET = "I am allergic to penicillin."
@@ -53,7 +53,7 @@ def test_the_rows_of_blocks_and_memories_without_an_owner_have_no_entry(store: S
 
 
 def test_an_erased_memory_leaves_no_content_and_the_chain_still_verifies(store: Store) -> None:
-    told(store, ANN, SECRET, "My knee hurts.")
+    import_texts(store, ANN, SECRET, "My knee hurts.")
     memory = store.read_now(lambda tx: tx.memory_index.since(ANN, -1))[0].memory_id
 
     store.write_now(lambda tx: tx.memories.delete(memory))

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.model_calls import request_text
+from orchestrator.store.repositories.turn.model_calls import request_text
 from orchestrator.store.rows import ModelCall
 from tests.support.builders import HandClock
 from tests.support.stored_turns import ask

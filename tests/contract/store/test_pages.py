@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.pages import (
+from orchestrator.store.repositories.api.pages import (
     ConversationFilter,
     Position,
     SafetyFilter,
@@ -19,7 +19,7 @@ from orchestrator.store.repositories.pages import (
     _given,
     _traces_page,
 )
-from orchestrator.store.repositories.replies import ABANDONED, KEPT
+from orchestrator.store.repositories.api.replies import ABANDONED, KEPT
 from tests.support.builders import HandClock
 from tests.support.stored_turns import PERSON, FinishedTurn, a_trace, take_turn
 

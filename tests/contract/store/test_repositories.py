@@ -25,7 +25,7 @@ from orchestrator.errors import (
 )
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import IsRow
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import (
     LABELS,
     Audio,
@@ -124,6 +124,19 @@ def test_messages_are_numbered_from_1_without_gaps_and_linked(store: Store) -> N
     assert [message.sequence_number for message in found] == [1, 2, 3, 4]
     assert [message.previous_id for message in found] == [None, *(message.id for message in found[:-1])]
     assert store.read_now(lambda tx: tx.messages.last(conversation.id)) == found[-1]
+    assert store.read_now(lambda tx: tx.messages.after(conversation.id, 2)) == found[2:]
+
+
+def test_messages_are_followed_backwards_up_to_a_limit_or_a_deleted_one(store: Store) -> None:
+    conversation = begin(store)
+    for _ in range(3):
+        store.write_now(lambda tx: take_turn(tx, conversation.id))
+    found = store.read_now(lambda tx: tx.messages.in_order(conversation.id))
+
+    assert store.read_now(lambda tx: tx.messages.backwards(found[-1].id, limit=4)) == found[:1:-1]
+    assert store.read_now(lambda tx: tx.messages.backwards(found[1].id, limit=4)) == found[1::-1]
+    store.write_now(lambda tx: tx.messages.delete(found[2].id))
+    assert store.read_now(lambda tx: tx.messages.backwards(found[-1].id, limit=9)) == found[:2:-1]
 
 
 @pytest.mark.requirement("003-034", "003-035")

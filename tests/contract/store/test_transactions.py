@@ -34,7 +34,7 @@ from orchestrator.errors import (
     Problem,
 )
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.wire.ids import RandomIds
 from tests.servers.postgres import as_psycopg
 from tests.support.builders import CountedIds, HandClock

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.faults.client import Client, Cut
 from tests.faults.crashes.test_crash_points import SAID
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 ANAMNESIS = [sys.executable, "-m", "orchestrator"]
 

@@ -13,7 +13,7 @@ from tests.architecture.sources import PACKAGES, parsed, python_files
 from tests.faults.client import Client, Type
 from tests.faults.crash_checks import ATTEMPTS, Run, after_a_death, converse, finish
 from tests.faults.deployment import Deployment, a_deployment
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 
 SAID = ("I am having a headache", "8", "Since yesterday")
 """Two messages during which a server dies, and one that must be answered afterwards."""

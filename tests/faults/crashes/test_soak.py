@@ -16,7 +16,7 @@ from tests.faults.client import Client, Cut
 from tests.faults.crash_checks import Run, after_a_death, converse, heard_again, in_the_end
 from tests.faults.crashes.test_crash_points import IN_EVERY_TURN, SAID
 from tests.faults.deployment import Deployment, Server, a_deployment
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 

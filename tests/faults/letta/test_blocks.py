@@ -18,8 +18,8 @@ from orchestrator.errors import AnamnesisError, LettaTrouble
 from orchestrator.letta.server import LettaServer
 from orchestrator.store.engine.database import Store
 from tests.faults.http_proxy import Fault, HttpProxy, before
-from tests.support.letta_helpers import HandEdited, a_mirror, a_registry
-from tests.unit.memory_blocks.test_ledger import CONVERSATION, LedgerWorld
+from tests.support.servers.letta_helpers import HandEdited, a_mirror, a_registry
+from tests.unit.memory_blocks.ledger.test_ledger import CONVERSATION, LedgerWorld
 from tools.servers.letta import Address
 
 pytestmark = pytest.mark.timeout(600)

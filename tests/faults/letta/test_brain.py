@@ -22,10 +22,10 @@ from agents.models.retries import RetryPolicy
 from agents.models.servers.letta import LettaAgents
 from agents.tools.built_in import built_in
 from tests.faults.http_proxy import Fault, HttpProxy, before, listening
-from tests.support.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.support.brains.model_brains import Cast, Using, a_brief, letta_brain, local_words, said
 from tests.support.builders import START, a_situation, some_blocks
 from tests.support.orchestrators import agents
-from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.model_endpoint import ModelEndpoint, Step
 
 pytestmark = pytest.mark.timeout(600)
 

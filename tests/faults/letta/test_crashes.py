@@ -18,8 +18,8 @@ from tests.faults.client import TIMEOUT, Client, Cut
 from tests.faults.crash_checks import Run, after_a_death, finish
 from tests.faults.deployment import Deployment
 from tests.integration.letta.test_upkeep import a_letta_setup
-from tests.support.forked_servers import Forker
-from tests.support.letta_helpers import digests_here, digests_in_letta, turns_in_letta
+from tests.support.servers.forked_servers import Forker
+from tests.support.servers.letta_helpers import digests_here, digests_in_letta, turns_in_letta
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)

@@ -16,11 +16,11 @@ from orchestrator.letta.agents import blocks_are_synced
 from orchestrator.orchestrator import Orchestrator
 from tests.integration.letta.test_scenario import a_letta_orchestrator, said
 from tests.support.commands import run
-from tests.support.letta_helpers import digests_here, digests_in_letta
 from tests.support.orchestrators import history
 from tests.support.protocol_client import SENTENCE, SERVER_INFO, Frame, Peer, conversing
-from tools.model_endpoint import running_model_endpoint
+from tests.support.servers.letta_helpers import digests_here, digests_in_letta
 from tools.servers.letta import Address, letta_database, serving
+from tools.servers.model_endpoint import running_model_endpoint
 from tools.servers.process import free_port
 
 pytestmark = pytest.mark.timeout(900)

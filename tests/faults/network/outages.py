@@ -17,11 +17,11 @@ from agents.ports import MemoryHit
 from orchestrator.client.client import Client
 from orchestrator.client.connect import RoomConnection
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wire.messages import MemoryTrace
-from tests.support.livekit_rooms import over_livekit, serving
 from tests.support.orchestrators import ANN, a_store, an_orchestrator
+from tests.support.servers.livekit_rooms import over_livekit, serving
 from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port
 

@@ -25,8 +25,8 @@ from tests.faults.network.outages import (
     sdk_of,
     stored,
 )
-from tests.support.livekit_rooms import SERVER_IDENTITY, administering, over_livekit
 from tests.support.orchestrators import an_orchestrator, messages
+from tests.support.servers.livekit_rooms import SERVER_IDENTITY, administering, over_livekit
 from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port
 

@@ -5,11 +5,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from orchestrator.ops import faults
+from orchestrator.remember.changing import MemoryChanges
 from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import Kind
 from orchestrator.remember.ledger.port import MemoryLedger
@@ -17,7 +18,7 @@ from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
 from tests.support.builders import HandClock
-from tests.support.creators import HERE, a_creator, problems, talk
+from tests.support.memory.creators import HERE, a_creator, problems, talk
 
 HISTORIES = (
     ("I take 20 mg of lisinopril.", "Good.", "I also like tea.", "Fine."),
@@ -25,6 +26,7 @@ HISTORIES = (
     ("One message only.",),
 )
 MOST_TIMES = 20
+Work = Callable[[Path, str, Kind], None]
 Found = tuple[str, int, bool, list[str]]
 """The step, how often it was reached, whether the process died there, and what is wrong afterwards."""
 
@@ -48,15 +50,33 @@ def make_memories(folder: Path, ledger: str, kind: Kind) -> None:
     store.close_now()
 
 
-def child_dies(folder: Path, ledger: str, kind: Kind, fault: str) -> bool:
-    """Run the creator in a child process with that fault. Returns whether it died."""
+def erase_a_memory(folder: Path, ledger: str, kind: Kind) -> None:
+    """Erase the first memory, as a command does it, and let the ledger follow whatever is left to follow."""
+    store, used = opened(folder, ledger)
+    creator, _ = a_creator(store, used)
+    first = next((line.memory_id for line in used.lines(HERE, kind) if line.body), None)
+    if first is not None:
+        store.write_now(lambda tx: MemoryChanges(tx, HERE.user_id, "ann").delete(first, final=True))
+    creator.settling.settle_all()
+    store.close_now()
+
+
+def child_dies(work: Work, folder: Path, ledger: str, kind: Kind, fault: str) -> bool:
+    """Do the work in a child process with that fault. Returns whether it died."""
     child = os.fork()
     if child == 0:
         faults.arm(fault)
-        make_memories(folder, ledger, kind)
+        work(folder, ledger, kind)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
+
+
+def settle(folder: Path, ledger: str, kind: Kind) -> None:
+    """What the background of another process does."""
+    store, used = opened(folder, ledger)
+    a_creator(store, used)[0].settling.settle_all()
+    store.close_now()
 
 
 def deaths(folder: Path, ledger: str, kind: Kind) -> Iterator[Found]:
@@ -67,18 +87,37 @@ def deaths(folder: Path, ledger: str, kind: Kind) -> Iterator[Found]:
         store, _ = opened(begun, ledger, create=True)
         talk(store, *history)
         store.close_now()
-        for point in faults.IN_MEMORIES:
-            for times in range(1, MOST_TIMES):
-                copy = folder / f"{number}-{point}-{times}"
-                shutil.copytree(begun, copy)
-                died = child_dies(copy, ledger, kind, f"{point}:{times}")
-                child_dies(copy, ledger, kind, "")
-                store, used = opened(copy, ledger)
-                yield point, times, died, problems(store, used, kind=kind)
-                store.close_now()
-                shutil.rmtree(copy)
-                if not died:
-                    break
+        yield from _deaths_in(make_memories, make_memories, begun, ledger, kind)
+        child_dies(make_memories, begun, ledger, kind, "")
+        yield from _deaths_in(erase_a_memory, settle, begun, ledger, kind)
+
+
+def _deaths_in(work: Work, complete: Work, begun: Path, ledger: str, kind: Kind) -> Iterator[Found]:
+    for point in faults.IN_MEMORIES:
+        for times in range(1, MOST_TIMES):
+            copy = begun.with_name(f"{begun.name}-{point}-{times}")
+            shutil.copytree(begun, copy)
+            store, used = opened(copy, ledger)
+            first = next((line.body.text for line in used.lines(HERE, kind) if line.body), "")
+            store.close_now()
+            died = child_dies(work, copy, ledger, kind, f"{point}:{times}")
+            child_dies(complete, copy, ledger, kind, "")
+            store, used = opened(copy, ledger)
+            wrong = problems(store, used, kind=kind)
+            if work is erase_a_memory and first in words(used, copy / "memories"):
+                wrong.append("the words of an erased memory are still there")
+            yield point, times, died, wrong
+            store.close_now()
+            shutil.rmtree(copy)
+            if not died:
+                break
+
+
+def words(ledger: MemoryLedger, folder: Path) -> str:
+    """All that a ledger of this conversation has, and all that is in its files."""
+    kept = repr([ledger.lines(HERE, "file"), ledger.lines(HERE, "vector"), ledger.summaries(HERE)])
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return kept + b"".join(files).decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -136,9 +136,9 @@ def on_a_server(url: str, sign: int) -> Iterator[Found]:
     """Die at every statement, one after the other in one database, until something is found to be written."""
     for statement in range(1, 1_000):
         dies(url, statement * sign)
-        stands = found(url)
-        yield stands
-        if stands != BEGUN:
+        state = found(url)
+        yield state
+        if state != BEGUN:
             return
 
 

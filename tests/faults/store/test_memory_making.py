@@ -6,21 +6,23 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from orchestrator.ops import faults
+from orchestrator.remember.creators.generation import Caller
 from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import Discussion, Kind
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.ledger.tables import TableLedger
-from orchestrator.store.engine.database import Store
+from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.wire.ids import RandomIds
 from tests.support.builders import HandClock
-from tests.support.creators import a_creator, problems, talk
-from tools.toolchain import CHECKOUT
+from tests.support.memory.creators import a_creator, problems, talk
+from tools.setup.toolchain import CHECKOUT
 
 ONLY_FILES = {"half_line", "before_tracker"}
 OF_SUMMARIES = {"before_summary", "after_summary"}
@@ -74,6 +76,35 @@ def a_text(chance: random.Random) -> str:
     return " ".join(chance.choice(WORDS) for _ in range(chance.choice(LENGTHS) // 3))
 
 
+async def a_model(prompt: str, caller: Caller) -> str:
+    """A model that says nothing of note, in the form that is asked for."""
+    if prompt.startswith("Objects"):
+        return json.dumps(dict.fromkeys(("title", "summary", "entities", "key_phrases"), "Something."))
+    return "The person said something."
+
+
+def change_a_memory(
+    chance: random.Random, store: Store, ledger: MemoryLedger, of: Discussion, kind: Kind
+) -> None:
+    """Delete, erase, restore or edit a random memory, as a person may at any time."""
+    known = [line.memory_id for line in ledger.lines(of, kind) if line.action == "memory"]
+    if not known:
+        return
+    id = chance.choice(known)
+    changes: list[Callable[[Transaction], object]] = [
+        lambda tx: tx.memories.delete(id),
+        lambda tx: tx.memories.erase(id),
+        lambda tx: tx.memories.update(id, content="Person: edited."),
+        lambda tx: tx.memories.restore(id) if _has_content(tx, id) else None,
+    ]
+    store.write_now(chance.choice(changes))
+
+
+def _has_content(tx: Transaction, id: str) -> bool:
+    memory = tx.memories.get_even_deleted(id)
+    return memory is not None and bool(memory.content)
+
+
 def live(seed: int, store: Store, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A random conversation whose memories are made in runs that fail at random steps; what is wrong then."""
     chance = random.Random(seed)
@@ -87,12 +118,17 @@ def live(seed: int, store: Store, ledger: MemoryLedger, monkeypatch: pytest.Monk
         lookbackMessages=chance.choice((0, 1, 3)),
         messagesBetweenChunks=chance.choice((1, 4, 10)),
         findInSearches=chance.choice((True, False)),
+        complete=chance.choice((a_model, None)),
     )
     for _ in range(chance.randint(1, 5)):
         talk(store, *(a_text(chance) for _ in range(chance.randint(0, 6))), of=of)
         fail_after(chance.randint(1, 12), monkeypatch)
         with suppress(Broken):
             asyncio.run(creator.handle_discussion_id_flow(of, whole=chance.random() < 0.3))
+        monkeypatch.undo()
+        fail_after(chance.randint(1, 12), monkeypatch)
+        with suppress(Broken):
+            change_a_memory(chance, store, ledger, of, kind)
         monkeypatch.undo()
     asyncio.run(creator.handle_discussion_id_flow(of, whole=True))
     return problems(store, ledger, of, kind)

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.store.checks.invariants import check
 from tests.faults.store.rotation_deaths import BEGUN, ROTATED, Found, begun, opened, take_turn
 from tests.support.stores import empty_store
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 EITHER = pytest.mark.parametrize(
     "sign", [pytest.param(1, marks=pytest.mark.soak), -1], ids=["before it", "after it"]

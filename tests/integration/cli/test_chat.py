@@ -15,10 +15,10 @@ import pytest
 
 from orchestrator.cli import chat
 from tests.faults.deployment import Deployment, Server, a_deployment
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 from tools.servers.livekit import Address
 from tools.servers.process import free_port
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 Line = dict[str, Any]
 

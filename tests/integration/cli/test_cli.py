@@ -19,8 +19,9 @@ import click
 import pytest
 
 from orchestrator import __version__
-from orchestrator.cli import cli, database
-from orchestrator.cli.doctor import Finding, collisions, region
+from orchestrator.cli import cli
+from orchestrator.cli.maintain import database
+from orchestrator.cli.maintain.doctor import Finding, collisions, region
 from orchestrator.cli.options import OUR_PACKAGES
 from orchestrator.store import migrations
 from orchestrator.store.engine.database import Store
@@ -159,7 +160,7 @@ def test_an_unexpected_error_prints_its_type_and_place_and_exits_with_70(
     assert done.exit_code == 70
     assert CANARY not in done.output
     assert "error: LookupError at cli/test_cli.py:" in done.stderr
-    assert ("cli/database.py:" in done.stderr) == (level == "debug")
+    assert ("maintain/database.py:" in done.stderr) == (level == "debug")
 
 
 def test_ctrl_c_ends_it_quietly_with_130() -> None:

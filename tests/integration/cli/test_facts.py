@@ -49,7 +49,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["facts", *arguments], prog_name="anamnesis")
 
 
-def shown(conversation_id: str, *options: str) -> list[dict[str, Any]]:
+def listed(conversation_id: str, *options: str) -> list[dict[str, Any]]:
     result = run("show", conversation_id, "--json", *options)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.output.splitlines()]
@@ -57,7 +57,7 @@ def shown(conversation_id: str, *options: str) -> list[dict[str, Any]]:
 
 async def test_what_an_operator_changes_is_used_by_the_next_turn_and_lasts(url: str) -> None:
     here = await a_turn(url, ScriptedBrain(changes=[(HEADACHE,)]))
-    (headache,) = shown(here)
+    (headache,) = listed(here)
 
     assert run("replace", here, headache["id"][:12], "migraine").exit_code == 0
     assert run("add", here, "allergies", "penicillin", "--stable").exit_code == 0
@@ -72,18 +72,18 @@ async def test_what_an_operator_changes_is_used_by_the_next_turn_and_lasts(url: 
         ("daughter", "age", "4"),
     ]
     assert {fact.decided_by for fact in brain.situations[0].facts} == {"operator"}
-    assert {each["value"] for each in shown(here)} == {"migraine", "penicillin", "4"}
+    assert {each["value"] for each in listed(here)} == {"migraine", "penicillin", "4"}
 
 
 async def test_a_retracted_fact_is_gone_and_its_changes_are_still_there(url: str) -> None:
     here = await a_turn(url, ScriptedBrain(changes=[(HEADACHE,)]))
-    (headache,) = shown(here)
+    (headache,) = listed(here)
 
     assert run("retract", here, headache["id"]).exit_code == 0
 
-    assert shown(here) == []
+    assert listed(here) == []
     assert run("show", here).output == "Nothing is known yet.\n"
-    assert [each["op"] for each in shown(here, "--all")] == ["add", "retract"]
+    assert [each["op"] for each in listed(here, "--all")] == ["add", "retract"]
     assert "retract" in run("show", here, "--all").output
 
 
@@ -103,4 +103,4 @@ async def test_a_change_of_no_fact_and_a_value_that_is_too_long_are_refused(url:
 
     assert "No facts have this id" in run("retract", here, "fact_none").output
     assert "value: string should have at most 240" in run("add", here, "noted", "x" * 241).output
-    assert len(shown(here, "--all")) == 1
+    assert len(listed(here, "--all")) == 1

@@ -10,7 +10,7 @@ from orchestrator.ops.clock import SystemClock
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
 from tests.support.commands import run
-from tests.support.creators import talk
+from tests.support.memory.creators import talk
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
@@ -24,7 +24,7 @@ MAKE = [{"id": "a", "type": "QualityMemory"}, {"id": "b", "type": "FullChatSumma
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> list[str]:
+def ids(tmp_path: Path) -> list[str]:
     """A conversation with four messages; returns their ids."""
     (tmp_path / "config").mkdir()
     shipped = json.loads(Path("config/memory.json").read_text())
@@ -53,7 +53,7 @@ def make(tmp_path: Path) -> Any:
     return ours(tmp_path, "workflow", "run", tmp_path / "make.json", "--conversation", "conv_1")
 
 
-def test_status_shows_what_is_behind(told: list[str], tmp_path: Path) -> None:
+def test_status_shows_what_is_behind(ids: list[str], tmp_path: Path) -> None:
     (before,) = ours(tmp_path, "memory", "status")
     made = make(tmp_path)
     (after,) = ours(tmp_path, "memory", "status")
@@ -64,7 +64,7 @@ def test_status_shows_what_is_behind(told: list[str], tmp_path: Path) -> None:
     assert [node["type"] for node in made["nodes"]] == ["QualityMemory", "FullChatSummary"]
 
 
-def test_status_reports_a_ledger_that_was_changed(told: list[str], tmp_path: Path) -> None:
+def test_status_reports_a_ledger_that_was_changed(ids: list[str], tmp_path: Path) -> None:
     make(tmp_path)
     (file,) = (tmp_path / "data" / "memories").rglob("*_memories.jsonl")
     file.write_text(file.read_text().replace("20 mg", "90 mg"))
@@ -78,32 +78,99 @@ def test_status_reports_a_ledger_that_was_changed(told: list[str], tmp_path: Pat
     assert "90 mg" not in done.output
 
 
-def test_lineage_leads_from_each_to_all_the_others(told: list[str], tmp_path: Path) -> None:
+def test_status_and_check_report_a_summary_that_was_changed(ids: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    sound = run("check")
+    (file,) = (tmp_path / "data" / "memories").rglob("*_summary.jsonl")
+    file.write_text(file.read_text().replace("20 mg", "90 mg"))
+
+    status, checked = run("memory", "status"), run("check")
+
+    assert (sound.exit_code, "I25" in sound.output) == (sound.exit_code, False)
+    for done in (status, checked):
+        assert done.exit_code == 1
+        assert "summary 1: a line's text is not the one it was written with" in done.output
+
+
+def test_the_two_kinds_of_memories_have_a_lineage_of_their_own(ids: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    config = tmp_path / "config" / "memory.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "useVectorForQualityMemory": True}))
+    make(tmp_path)
+    chunks = ours(tmp_path, "memory", "lineage", "conv_1")["chunks"]
+
+    for chunk in chunks:
+        memory = chunk["memories"][0]["id"]
+        assert ours(tmp_path, "memory", "lineage", memory)["chunks"] == [chunk]
+        assert ours(tmp_path, "memory", "lineage", chunk["id"])["chunks"] == [chunk]
+    assert {chunk["kind"] for chunk in chunks} == {"file", "vector"}
+
+
+def test_without_a_model_a_workflow_that_needs_one_is_replaced_by_picked_sentences(
+    ids: list[str], tmp_path: Path
+) -> None:
+    config = tmp_path / "config" / "memory.json"
+    changes = {"useVectorForQualityMemory": True, "vectorMemoryWorkflowName": "topics"}
+    config.write_text(json.dumps({**json.loads(config.read_text()), **changes}))
+
+    make(tmp_path)
+
+    (status,) = ours(tmp_path, "memory", "status")
+    assert (status["behind"], status["memories"], status["error"]) == (0, 2, None)
+
+
+def test_bad_input_is_refused_with_a_plain_sentence(ids: list[str], tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    searches = tmp_path / "searches.json"
+    searches.write_text(json.dumps([{"id": "a", "type": "VectorMemorySearch", "returnToUser": True}]))
+    make_file, inputs = tmp_path / "make.json", ["--input", "x"] * 5
+
+    refused = [
+        run("workflow", "check", deep),
+        run("workflow", "run", make_file, "--messages", deep),
+        run("workflow", "run", make_file, *inputs),
+        run("workflow", "run", make_file, "--conversation", "conv_1", "--messages", deep),
+        run("workflow", "check", searches),
+    ]
+
+    assert [each.exit_code for each in refused] == [2] * 5
+    says = ("cannot be read as JSON", "no JSON array", "4 times", "without --conversation", "no input")
+    for each, text in zip(refused, says, strict=True):
+        assert text in each.output
+
+
+def test_lineage_leads_from_each_to_all_the_others(ids: list[str], tmp_path: Path) -> None:
     make(tmp_path)
     whole = ours(tmp_path, "memory", "lineage", "conv_1")
 
     first = whole["chunks"][0]
     memory = first["memories"][0]["id"]
-    found = [ours(tmp_path, "memory", "lineage", id) for id in (memory, told[0], told[1], first["id"])]
+    found = [ours(tmp_path, "memory", "lineage", id) for id in (memory, ids[0], ids[1], first["id"])]
     of_turn = run("memory", "lineage", "conv_1:7", "--json")
+    summary = ours(tmp_path, "memory", "lineage", whole["summary"]["id"])
     shown = run("memory", "lineage", memory)
 
     assert [each["chunks"] for each in found] == [[first]] * 4
     assert [message["text"] for message in first["messages"]] == list(SAID[:2])
     assert whole["summary"]["memory"] == whole["chunks"][-1]["memories"][0]["id"]
-    assert json.loads(of_turn.stdout)["chunks"] == []
+    assert (first["id"], whole["summary"]["id"]) == ("conv_1#file:1", "conv_1#summary:1")
+    assert summary["summary"] == whole["summary"]
+    assert of_turn.exit_code == 2
     assert f"memory {memory}  memory" in shown.stdout
-    assert run("memory", "lineage", "nonsense").exit_code == 2
+    for wrong in ("nonsense", "conv_1#file:99", "conv_1#99", "conv_1#summary:9", f"conv_1:{'9' * 20}"):
+        refused = run("memory", "lineage", wrong)
+        assert (refused.exit_code, "There is no such" in refused.output) == (2, True), refused.output
 
 
-def test_lineage_says_if_a_message_is_in_no_memory_yet(told: list[str], tmp_path: Path) -> None:
-    found = ours(tmp_path, "memory", "lineage", told[2])
+def test_lineage_says_if_a_message_is_in_no_memory_yet(ids: list[str], tmp_path: Path) -> None:
+    found = ours(tmp_path, "memory", "lineage", ids[2])
 
     assert found["chunks"] == []
     assert [message["text"] for message in found["notInAMemoryYet"]] == [SAID[2]]
 
 
-def test_reindex_stores_what_is_missing_and_brings_nothing_back(told: list[str], tmp_path: Path) -> None:
+def test_reindex_stores_what_is_missing_and_brings_nothing_back(ids: list[str], tmp_path: Path) -> None:
     make(tmp_path)
     run("memory", "reindex", "ann")
     gone, kept = [

@@ -15,8 +15,8 @@ import pytest
 from orchestrator.local_models import PORTS, LocalServer, find_server, where_messages_go
 from orchestrator.settings import load
 from tests.support.commands import run, start
-from tests.support.forked_servers import Forker
-from tools.model_endpoint import MODEL, ModelEndpoint, Step
+from tests.support.servers.forked_servers import Forker
+from tools.servers.model_endpoint import MODEL, ModelEndpoint, Step
 from tools.servers.process import free_port
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")

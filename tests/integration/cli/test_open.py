@@ -8,7 +8,7 @@ import httpx
 
 from tests.faults.deployment import a_deployment
 from tests.support.commands import run
-from tests.support.forked_servers import Forker
+from tests.support.servers.forked_servers import Forker
 
 
 async def sign_in(url: str, page: str) -> httpx.Response:

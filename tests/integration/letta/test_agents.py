@@ -25,7 +25,7 @@ from orchestrator.store import rows
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from tests.faults.http_proxy import before
-from tests.support.letta_helpers import a_registry, held_back, some_specs
+from tests.support.servers.letta_helpers import a_registry, held_back, some_specs
 from tools.servers.letta import LETTA_MODEL, Address
 
 pytestmark = pytest.mark.timeout(600)

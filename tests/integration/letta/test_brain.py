@@ -14,10 +14,10 @@ from agents.models.fallback import ModelBrain
 from agents.models.requests import EXTRACTOR
 from agents.tools.built_in import built_in
 from tests.faults.tcp_proxy import between
-from tests.support.brains import Cast, Using, a_brief, letta_brain, local_words, said
+from tests.support.brains.model_brains import Cast, Using, a_brief, letta_brain, local_words, said
 from tests.support.builders import START, a_situation, some_blocks
 from tests.support.orchestrators import agents
-from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
 
 SPECIALIST = "GENERAL_HEALTH"

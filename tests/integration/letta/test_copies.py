@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import open_upkeep
 from tests.integration.letta.test_healing import roles, troubles
 from tests.integration.letta.test_scenario import SCALE, a_letta_orchestrator, blocks_of, the_extractor
-from tests.support.letta_helpers import assert_all_stand, until_synced
 from tests.support.protocol_client import TRACE, conversing
-from tools.model_endpoint import ModelEndpoint, Step
+from tests.support.servers.letta_helpers import assert_all_stand, until_synced
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+from tools.servers.model_endpoint import ModelEndpoint, Step
 
 HEADACHE = (
     "I am having a headache",
@@ -158,6 +159,36 @@ async def test_a_fact_that_somebody_adds_to_an_older_copy_is_used_by_the_next_tu
     assert not quarantined
     assert UNKNOWN_AUTHOR in actors
     assert "penicillin" in str(answering)
+
+
+async def test_somebody_who_takes_minutes_for_each_message_costs_no_more_calls(
+    letta: Address, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror, "FRESH_SECONDS", 0.0)
+    given = {
+        "data.dir": str(tmp_path),
+        "letta.base_url": letta.base_url,
+        "letta.model": LETTA_MODEL,
+        "letta.embedding": LETTA_EMBEDDING,
+        "letta.tag": tag,
+    }
+    shipped = timedelta(seconds=load(environment={}).letta.copy_seconds)
+    async with (
+        a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
+        conversing(orchestrator, features=["streaming"]) as peer,
+    ):
+        await peer.ask(HEADACHE[0])
+        await until_synced(orchestrator.store, peer.conversation_id)
+        with Letta(base_url=letta.base_url, max_retries=0) as client:
+            calls = Calls(letta.base_url, roles(client, tag, peer.conversation_id), monkeypatch)
+        made = []
+        async with open_upkeep(load(given=given, environment={})) as upkeep:
+            for text in HEADACHE[2:4]:
+                turn = await peer.ask(text)
+                due = await upkeep.run_once(shipped - timedelta(minutes=5))  # as if five minutes had passed
+                made.append((troubles(turn), due, calls.taken()))
+
+    assert made == [([""], 0, {LIST: 1, READ: 1, ANSWER: 1})] * 2
 
 
 async def test_the_copies_are_written_when_the_conversation_pauses(

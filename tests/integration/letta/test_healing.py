@@ -7,9 +7,10 @@ import httpx
 import pytest
 from letta_client import Letta
 
-from tests.integration.letta.test_scenario import a_letta_orchestrator
-from tests.support.letta_helpers import until_synced
+from memory_blocks.models import Label
+from tests.integration.letta.test_scenario import a_letta_orchestrator, blocks_of, the_extractor
 from tests.support.protocol_client import Frame, conversing
+from tests.support.servers.letta_helpers import until_synced
 from tools.servers.letta import Address
 
 HEADACHE = ("I am having a headache", "8", "since Tuesday", "it throbs")
@@ -51,26 +52,45 @@ async def test_a_deleted_specialist_is_made_again_within_the_turn_that_needs_it(
     assert {role for role in before if before[role] != after[role]} == {"GENERAL_HEALTH"}
 
 
-async def test_every_agent_of_a_conversation_may_be_deleted_and_the_next_turn_but_one_has_them_all(
+@pytest.mark.parametrize("deleted", [("extractor",), ("extractor", "GENERAL_HEALTH")], ids=["one", "all"])
+async def test_deleted_agents_are_made_again_within_the_next_turn(
+    letta: Address, tag: str, tmp_path: Path, deleted: tuple[str, ...]
+) -> None:
+    with Letta(base_url=letta.base_url, max_retries=0) as client:
+        async with (
+            a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
+            conversing(orchestrator, features=["streaming"]) as peer,
+        ):
+            await peer.ask(HEADACHE[0])
+            await until_synced(orchestrator.store, peer.conversation_id)
+            before = roles(client, tag, peer.conversation_id)
+            for role in deleted:
+                client.agents.delete(before[role])
+            later = [await peer.ask(text) for text in HEADACHE[2:]]
+            after = roles(client, tag, peer.conversation_id)
+
+    assert troubles(*later) == [""] * len(later)
+    assert before.keys() == after.keys()
+    assert {role for role in before if before[role] != after[role]} == set(deleted)
+
+
+async def test_deleted_blocks_are_made_again_within_the_next_turn(
     letta: Address, tag: str, tmp_path: Path
 ) -> None:
     with Letta(base_url=letta.base_url, max_retries=0) as client:
         async with (
-            a_letta_orchestrator(letta.base_url, tmp_path, tag, copy_seconds=0) as orchestrator,
+            a_letta_orchestrator(letta.base_url, tmp_path, tag) as orchestrator,
             conversing(orchestrator, features=["streaming"]) as peer,
         ):
             await peer.ask(HEADACHE[0])
-            before = roles(client, tag, peer.conversation_id)
-            for agent_id in before.values():
-                client.agents.delete(agent_id)
-            await peer.ask(HEADACHE[1])
             await until_synced(orchestrator.store, peer.conversation_id)
-            last = await peer.ask(HEADACHE[2])
-            after = roles(client, tag, peer.conversation_id)
+            for block in blocks_of(client, the_extractor(client, tag)).values():
+                client.blocks.delete(block.id)
+            later = [await peer.ask(text) for text in HEADACHE[2:]]
+            blocks = blocks_of(client, the_extractor(client, tag))
 
-    assert troubles(last) == [""]
-    assert before.keys() == after.keys()
-    assert not set(before.values()) & set(after.values())
+    assert troubles(*later) == [""] * len(later)
+    assert blocks.keys() == {*Label}
 
 
 async def test_an_agent_that_cannot_be_found_pauses_no_other_conversation(

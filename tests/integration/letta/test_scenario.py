@@ -24,7 +24,6 @@ from orchestrator.settings import load
 from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import build_orchestrator
 from tests.faults.http_proxy import listening
-from tests.support.letta_helpers import assert_all_stand, until_synced
 from tests.support.orchestrators import history, meta, over_websockets
 from tests.support.protocol_client import (
     REASONING,
@@ -38,8 +37,9 @@ from tests.support.protocol_client import (
     WebSocketLine,
     conversing,
 )
-from tools.model_endpoint import ModelEndpoint, Step
+from tests.support.servers.letta_helpers import assert_all_stand, until_synced
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
+from tools.servers.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
 
 AT_ONCE = 4
@@ -57,11 +57,12 @@ ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"foll
 
 @asynccontextmanager
 async def a_letta_orchestrator(
-    base_url: str, folder: Path, tag: str, *, patient: bool = True, copy_seconds: float | None = None
+    base_url: str, folder: Path, tag: str, *, patient: bool = True, copy_seconds: float = 60.0
 ) -> AsyncIterator[Orchestrator]:
     """The orchestrator of `anamnesis serve` with `LETTA_BASE_URL`; with default timeouts if not `patient`.
 
-    With 0 `copy_seconds` the blocks are copied to Letta after every turn; by default, every few turns.
+    With 0 `copy_seconds` the blocks are copied to Letta after every turn; by default, every few turns and in
+    a pause of a minute, which is shorter than the shipped one, so that a test can wait for it.
     """
     given: dict[str, object] = {
         "data.dir": str(folder),
@@ -69,9 +70,8 @@ async def a_letta_orchestrator(
         "letta.model": LETTA_MODEL,
         "letta.embedding": LETTA_EMBEDDING,
         "letta.tag": tag,
+        "letta.copy_seconds": copy_seconds,
     }
-    if copy_seconds is not None:
-        given["letta.copy_seconds"] = copy_seconds
     if patient:
         waits = ("letta.sync_seconds", "brain.reply_seconds", "brain.budget_seconds")
         given.update(dict.fromkeys(waits, 60.0))

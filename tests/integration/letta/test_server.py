@@ -13,7 +13,7 @@ from orchestrator.letta.server import LettaServer
 from tests.faults.http_proxy import Fault, before
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 from tools.servers.process import free_port
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -99,7 +99,9 @@ async def test_an_unreachable_server_has_a_known_outcome() -> None:
 
 
 async def test_the_library_is_imported_only_if_letta_is_configured_and_logs_no_content() -> None:
-    modules = "orchestrator.wiring, orchestrator.cli.serve, orchestrator.cli.letta, orchestrator.api.app"
+    modules = (
+        "orchestrator.wiring, orchestrator.cli.serve, orchestrator.cli.maintain.letta, orchestrator.api.app"
+    )
     address = f"http://127.0.0.1:{free_port()}"
     script = f"""
 import asyncio, sys, {modules}

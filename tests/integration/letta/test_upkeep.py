@@ -33,9 +33,9 @@ from orchestrator.turn.outbox import Outbox
 from tests.integration.letta.test_scenario import a_letta_orchestrator
 from tests.support.builders import a_completed_turn
 from tests.support.commands import run
-from tests.support.letta_helpers import a_registry, held_back, turns_in_letta, until_synced
 from tests.support.orchestrators import agents
 from tests.support.protocol_client import conversing
+from tests.support.servers.letta_helpers import a_registry, held_back, turns_in_letta, until_synced
 from tests.support.stored_turns import keep_receipts
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 

@@ -21,21 +21,11 @@ from orchestrator.client.client import Client
 from orchestrator.client.connect import RoomConnection
 from orchestrator.errors import AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.transports.livekit import LiveKitRoom, wait_for_native_threads
 from orchestrator.transports.livekit_server import LiveKitServer
 from orchestrator.wire.ids import RandomIds
 from tests.contract.conversation import test_bad_frames as bad_frames
-from tests.support.livekit_rooms import (
-    SERVER_IDENTITY,
-    RoomLine,
-    a_room,
-    administering,
-    over_livekit,
-    serving,
-    token,
-    until_empty,
-)
 from tests.support.orchestrators import ANN, an_orchestrator, everything, messages
 from tests.support.protocol_client import (
     ACKNOWLEDGEMENT,
@@ -50,6 +40,16 @@ from tests.support.protocol_client import (
     conversing,
     envelope,
     new_id,
+)
+from tests.support.servers.livekit_rooms import (
+    SERVER_IDENTITY,
+    RoomLine,
+    a_room,
+    administering,
+    over_livekit,
+    serving,
+    token,
+    until_empty,
 )
 from tools.servers.livekit import Address, new_address, running_livekit
 from tools.servers.process import free_port

@@ -11,7 +11,7 @@ import pytest
 from tests.support.commands import served
 from tests.support.protocol_client import TIMEOUT
 from tools.servers.livekit import Address
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 
 async def test_it_serves_through_livekit_until_it_is_stopped(tmp_path: Path) -> None:

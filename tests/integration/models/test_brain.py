@@ -18,12 +18,12 @@ from agents.ports import Brief
 from agents.tools.built_in import built_in
 from agents.values import Enrichment, Intent, Understanding
 from orchestrator.orchestrator import Orchestrator
-from tests.support.brains import PATIENT, Using, a_brief, chat_brain, local_words, said
-from tests.support.builders import START, a_situation, some_blocks
-from tests.support.models import minilm
+from tests.support.brains.model_brains import PATIENT, Using, a_brief, chat_brain, local_words, said
+from tests.support.brains.models import minilm
+from tests.support.builders import START, a_fact, a_situation, some_blocks
 from tests.support.orchestrators import agents, an_orchestrator, local_brain, meta, shipped_prompts
 from tests.support.protocol_client import REASONING, SENTENCE, STOP, TOOL_RESULT, Frame, Peer, conversing
-from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.model_endpoint import ModelEndpoint, Step
 from tools.servers.process import free_port
 
 TOOLS = built_in(START.date)
@@ -76,7 +76,7 @@ async def until_it_fails(brain: ModelBrain, brief: Brief) -> tuple[list[str], Ex
 async def test_for_a_bare_number_on_the_scale_asked_for_no_model_is_asked(
     model_endpoint: ModelEndpoint,
 ) -> None:
-    situation = a_situation(some_blocks(1))
+    situation = a_situation(some_blocks(1), [a_fact("concern", "headache")])
     async with chat_brain(model_endpoint) as brain:
         with usage.record() as used:
             found = await brain.understand("8", situation)
@@ -292,7 +292,7 @@ async def test_a_model_that_never_answers_is_given_up(model_endpoint: ModelEndpo
 async def test_all_questions_of_a_turn_share_one_budget(
     model_endpoint: ModelEndpoint, word: str, answered: int
 ) -> None:
-    """Each request alone could wait for half a minute; the one that exceeds the budget is the last."""
+    """Each request alone could wait for half a minute; none is repeated that used up its share."""
     model_endpoint.script(word, *[Step()][:answered], *[Step(hang=True)] * 3)
     brief = a_brief(word)
     async with chat_brain(model_endpoint, retry_policy=replace(PATIENT, budget_seconds=3.0)) as brain:
@@ -302,7 +302,23 @@ async def test_all_questions_of_a_turn_share_one_budget(
 
     assert "".join(words) == await local_words(brief)
     assert used.fallback_reason == "budget"
-    assert len(model_endpoint.asked(word)) <= answered + 1
+    assert len(model_endpoint.asked(word)) == 2
+
+
+async def test_a_reading_that_hangs_leaves_time_for_the_answer(
+    model_endpoint: ModelEndpoint, word: str
+) -> None:
+    """With the shipped proportions, two replies that are never given would use up the whole budget."""
+    shipped = RetryPolicy()
+    policy = RetryPolicy(reply_seconds=shipped.reply_seconds / 10, budget_seconds=shipped.budget_seconds / 10)
+    model_endpoint.script(word, Step(hang=True), Step(text="Well. Rest."))
+    async with chat_brain(model_endpoint, retry_policy=policy) as brain:
+        with usage.record():
+            _, intent = await heard(brain, word)
+            words = await said(brain, a_brief(word))
+
+    assert intent.reasoning.endswith("decided locally, since the model did not answer")
+    assert words == ["Well. ", "Rest."]
 
 
 async def test_a_model_is_not_asked_once_the_budget_is_used_up(

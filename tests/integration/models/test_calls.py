@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 from agents.models.requests import EXTRACTOR
 from orchestrator.orchestrator import Orchestrator
-from orchestrator.store.repositories.model_calls import request_text
+from orchestrator.store.repositories.turn.model_calls import request_text
 from orchestrator.store.rows import ModelCall
-from tests.support.brains import chat_brain
-from tests.support.models import minilm
+from tests.support.brains.model_brains import chat_brain
+from tests.support.brains.models import minilm
 from tests.support.orchestrators import an_orchestrator, meta
 from tests.support.protocol_client import CONFIGURATION, REASONING, Peer, conversing
 from tests.support.stores import on_both_databases
-from tools.model_endpoint import ModelEndpoint, Step
+from tools.servers.model_endpoint import ModelEndpoint, Step
 
 
 @asynccontextmanager

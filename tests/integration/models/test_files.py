@@ -13,7 +13,7 @@ import pytest
 from orchestrator.errors import AnamnesisError
 from orchestrator.model_files import Manifest, ModelFiles, PinnedFile
 from tools.console import npm_environment
-from tools.toolchain import ensure_node
+from tools.setup.toolchain import ensure_node
 
 WEIGHTS = b"weights " * 1000
 

@@ -1,13 +1,13 @@
 """What a model reads from a message holds in that turn and in every later one."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from agents.models.retries import RetryPolicy
 from memory_blocks.facts.changes import CurrentFact, Decider, FactChange, Op, current_facts
 from memory_blocks.facts.edits import change_facts
 from memory_blocks.ledger.ledger import Ledger
@@ -20,14 +20,10 @@ from orchestrator.store.checks.invariants import check
 from orchestrator.store.engine.database import Transaction
 from orchestrator.turn.outbox import in_transaction
 from orchestrator.turn.traces import of_block
-from tests.support.brains import chat_brain
-from tests.support.models import minilm
-from tests.support.orchestrators import an_orchestrator, local_brain
+from tests.support.brains.models import minilm
+from tests.support.brains.right_readings import ScriptedModel, a_reading, scripted_brain
+from tests.support.orchestrators import an_orchestrator, local_brain, messages
 from tests.support.protocol_client import SENTENCE, Peer, conversing
-from tools.model_endpoint import ModelEndpoint, Step
-
-ATTEMPTS: Final = RetryPolicy().attempts
-"""How often a model is asked that fails each time."""
 
 Fact = tuple[str, str, str, str]
 """Whose, what, of what, and the value."""
@@ -108,24 +104,171 @@ FOLLOW_UPS = {
         "User says that it is the right knee that hurts, not the left",
         (("person", "concern", "", "knee pain"), ("person", "location", "knee pain", "right knee")),
     ),
+    "a friend's diabetes": FollowUp(
+        "I have been tired for weeks",
+        (add("concern", "tiredness"),),
+        "Has a doctor looked into it?",
+        "not yet, but a friend of mine has diabetes and was just as tired",
+        (add("conditions", "diabetes", subject="friend"),),
+        "User has not seen a doctor about the tiredness; a friend with diabetes was just as tired",
+        (("person", "concern", "", "tiredness"), ("friend", "conditions", "", "diabetes")),
+    ),
+    "a dog's aspirin": FollowUp(
+        "I have a headache",
+        (add("concern", "headache"),),
+        "Do you take anything for it?",
+        "nothing, only my dog gets aspirin from the vet",
+        (add("medications", "none reported"), add("medications", "aspirin", subject="dog")),
+        "User takes nothing for the headache; their dog gets aspirin from the vet",
+        (
+            ("person", "concern", "", "headache"),
+            ("person", "medications", "", "none reported"),
+            ("dog", "medications", "", "aspirin"),
+        ),
+    ),
+    "an exam mark": FollowUp(
+        "I get headaches before exams",
+        (add("concern", "headaches before exams"),),
+        "How did it go this time?",
+        "I got 8 out of 10 in maths today",
+        (add("mentioned", "8 out of 10 in a maths exam"),),
+        "User got 8 out of 10 in a maths exam today",
+        (
+            ("person", "concern", "", "headaches before exams"),
+            ("person", "mentioned", "", "8 out of 10 in a maths exam"),
+        ),
+    ),
+    "penicillin with hives": FollowUp(
+        "My throat hurts",
+        (add("concern", "sore throat"),),
+        "Which medicines have you had for it before?",
+        "penicillin, but it gives me hives",
+        (add("allergies", "penicillin (hives)"),),
+        "User gets hives from penicillin, which they once had for a sore throat",
+        (("person", "concern", "", "sore throat"), ("person", "allergies", "", "penicillin (hives)")),
+    ),
+    "a number that is no age": FollowUp(
+        "I sleep badly",
+        (add("concern", "bad sleep"),),
+        "How many hours did you sleep this week?",
+        "34",
+        (add("sleep_hours", "34 hours this week", about="bad sleep"),),
+        "User slept 34 hours this week",
+        (
+            ("person", "concern", "", "bad sleep"),
+            ("person", "sleep_hours", "bad sleep", "34 hours this week"),
+        ),
+    ),
 }
 
+BACK = add("concern", "back pain")
+BACK_8 = add("severity", "8/10", about="back pain")
+BACK_FACT = ("person", "concern", "", "back pain")
+SHORT_REPLIES = {
+    "the other of two pains": FollowUp(
+        "My back hurts, and now my knee",
+        (BACK, add("concern", "knee pain")),
+        "How bad is the back pain, from 0 to 10?",
+        "8",
+        (BACK_8,),
+        "User rates their back pain as 8 out of 10",
+        (BACK_FACT, ("person", "concern", "", "knee pain"), ("person", "severity", "back pain", "8/10")),
+    ),
+    "a new severity": FollowUp(
+        "My back hurts, 8 out of 10",
+        (BACK, BACK_8),
+        "How bad is it now, from 0 to 10?",
+        "6",
+        (replace("f2", "severity", "6/10", about="back pain"),),
+        "User rates their back pain as 6 out of 10 now",
+        (BACK_FACT, ("person", "severity", "back pain", "6/10")),
+    ),
+    "the severity of yesterday": FollowUp(
+        "My back hurts",
+        (BACK,),
+        "How bad was the pain yesterday, from 0 to 10?",
+        "8",
+        (add("severity", "8/10 yesterday", about="back pain"),),
+        "User rates their back pain of yesterday as 8 out of 10",
+        (BACK_FACT, ("person", "severity", "back pain", "8/10 yesterday")),
+    ),
+    "not allergic to one thing": FollowUp(
+        "I am allergic to nuts",
+        (add("allergies", "nuts"),),
+        "Are you allergic to penicillin?",
+        "no",
+        (),
+        "User is not allergic to penicillin",
+        (("person", "allergies", "", "nuts"),),
+    ),
+    "a daughter's allergy": FollowUp(
+        "My daughter has a rash",
+        (add("concern", "rash", subject="daughter"),),
+        "Is your daughter allergic to penicillin?",
+        "yes",
+        (add("allergies", "penicillin", subject="daughter"),),
+        "User's daughter is allergic to penicillin",
+        (("daughter", "concern", "", "rash"), ("daughter", "allergies", "", "penicillin")),
+    ),
+    "a husband's fever": FollowUp(
+        "I have a sore throat",
+        (add("concern", "sore throat"),),
+        "Does your husband have a fever?",
+        "yes",
+        (add("associated_symptoms", "fever", subject="husband"),),
+        "User's husband has a fever",
+        (("person", "concern", "", "sore throat"), ("husband", "associated_symptoms", "", "fever")),
+    ),
+    "a daughter's asthma": FollowUp(
+        "I have a cough",
+        (add("concern", "cough"),),
+        "Does your daughter have asthma?",
+        "yes",
+        (add("conditions", "asthma", subject="daughter"),),
+        "User's daughter has asthma",
+        (("person", "concern", "", "cough"), ("daughter", "conditions", "", "asthma")),
+    ),
+    "a medicine that was stopped": FollowUp(
+        "I take metformin",
+        (add("medications", "metformin"),),
+        "Do you still take metformin?",
+        "no",
+        ({"op": "retract", "target": "f1", "subject": "person"},),
+        "User does not take metformin any more",
+    ),
+}
+"""Replies of one word whose local reading is wrong, or loses something."""
 
-def a_reading(enriched: str, changes: tuple[Mapping[str, Any], ...] = ()) -> Step:
-    reading = {
-        "enriched_message": enriched,
-        "previous_context": "As told",
-        "relevant_history": [],
-        "topic": "evaluation",
-        "trigger": "answer",
-        "phase": "history_taking",
-        "acts": [],
-        "changes": list(changes),
-        "intent": "GENERAL_HEALTH",
-        "confidence": 0.9,
-        "reasoning": "As scripted",
-    }
-    return Step(text=json.dumps(reading))
+SURE_REPLIES = {
+    "a number on the scale": FollowUp(
+        "My back hurts",
+        (BACK,),
+        "I'm sorry to hear that. How severe is it on a scale of 1 to 10?",
+        "8",
+        (),
+        "",
+        (BACK_FACT, ("person", "severity", "back pain", "8/10")),
+    ),
+    "a number for somebody else": FollowUp(
+        "My daughter's back hurts",
+        (add("concern", "back pain", subject="daughter"),),
+        "How bad is the back pain, from 0 to 10?",
+        "8",
+        (),
+        "",
+        (("daughter", "concern", "", "back pain"), ("daughter", "severity", "back pain", "8/10")),
+    ),
+    "no to a question of the interview": FollowUp(
+        "My back hurts",
+        (BACK,),
+        "Have you had this before?",
+        "no",
+        (),
+        "",
+        (BACK_FACT, ("person", "previous_episodes", "back pain", "none reported")),
+    ),
+}
+"""Replies that need no model, because their local reading cannot be wrong."""
 
 
 async def stored_facts(orchestrator: Orchestrator, conversation_id: str) -> tuple[CurrentFact, ...]:
@@ -149,79 +292,111 @@ def rotate(tx: Transaction, conversation_id: str) -> None:
 
 
 class Talk:
-    """A conversation with a scripted model. Every message has a word of its own, by which it is scripted."""
+    """A conversation with a scripted model."""
 
-    def __init__(self, endpoint: ModelEndpoint, word: str) -> None:
-        self._endpoint, self._word, self._number = endpoint, word, 0
+    def __init__(self) -> None:
+        self.model = ScriptedModel()
 
-    async def say(self, peer: Peer, message: str, *readings: Step, answer: str = "Noted.") -> None:
-        """Say the message. The model reads it by these steps: one for each time that it is asked."""
-        self._number += 1
-        word = f"{self._word}{self._number}x"
-        self._endpoint.script(word, *readings, Step(text=answer))
-        frames = await peer.ask(f"{message} {word}")
+    async def say(
+        self,
+        peer: Peer,
+        message: str,
+        enriched: str,
+        changes: tuple[Mapping[str, Any], ...] = (),
+        answer: str = "Noted.",
+    ) -> None:
+        """Say the message. The model reads it so; if `enriched` is empty, the model refuses to read it."""
+        self.model.reading, self.model.answer = a_reading(enriched, map(dict, changes)), answer
+        self.model.fails = not enriched
+        frames = await peer.ask(message)
         assert frames[-1].code is None
-        assert ("model.trouble" in frames[-1].meta) == (readings[-1].status != 200)
+        assert ("model.trouble" in frames[-1].meta) == self.model.fails
 
 
 @pytest.mark.parametrize("name", FOLLOW_UPS)
-async def test_a_right_reading_lasts(
-    embedded: str, model_endpoint: ModelEndpoint, word: str, name: str
-) -> None:
-    case, mirror, talk = FOLLOW_UPS[name], ScriptedMirror(), Talk(model_endpoint, word)
-    async with chat_brain(model_endpoint) as brain:
-        async with (
-            an_orchestrator(embedded, brain, embedder=minilm(), mirror=mirror).open() as orchestrator,
-            conversing(orchestrator) as peer,
-        ):
-            here = peer.conversation_id
-            await talk.say(peer, case.first, a_reading(case.first, case.before), answer=case.asked)
-            await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
-            assert as_facts(await stored_facts(orchestrator, here)) == case.facts
-            blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
-            assert case.enriched in (blocks["conversation_history"].value or "")
-
-            for number in range(4):
-                await talk.say(peer, "Thank you", a_reading(f"User says thanks ({number})"))
-            await orchestrator.store.write(lambda tx: rotate(tx, here))
-            await talk.say(peer, "And now?", a_reading("User asks what comes next"))
-            assert as_facts(await stored_facts(orchestrator, here)) == case.facts
-
-        async with (
-            an_orchestrator(embedded, brain, embedder=minilm(), mirror=mirror).open() as orchestrator,
-            conversing(orchestrator, conversation_id=here) as peer,
-        ):
-            nuts = '"facts":[{"kind":"allergies","value":"nuts","turn":1,"stable":true},'
-            mirror.replace(here, Label.ACTIVE_SESSION, '"facts":[', nuts, actor="letta:somebody")
-            await talk.say(peer, "I am back", *[Step(status=503)] * ATTEMPTS)  # read locally
-            await talk.say(peer, "Thank you", a_reading("User says thanks again"))
-
-            facts = await stored_facts(orchestrator, here)
-            nuts_too = {*case.facts, ("person", "allergies", "", "nuts")}
-            kinds = {kind for _, kind, _, _ in nuts_too}
-            assert {each for each in as_facts(facts) if each[1] in kinds} == nuts_too
-            assert {fact.decided_by for fact in facts if fact.kind in kinds} == {"model", "operator"}
-            blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
-            shown = json.loads(blocks["active_session"].value or "")["facts"]
-            assert {(each["kind"], each["value"]) for each in shown} == {
-                each[1::2] for each in as_facts(facts)
-            }
-            assert check(orchestrator.store) == []
-
-
-async def test_the_local_reading_of_an_old_message_does_not_come_back(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
-) -> None:
-    """The rules alone would read the left knee from the first message again in every turn."""
-    case, talk = FOLLOW_UPS["other knee"], Talk(model_endpoint, word)
+async def test_a_right_reading_lasts(embedded: str, name: str) -> None:
+    case, mirror, talk = FOLLOW_UPS[name], ScriptedMirror(), Talk()
+    brain = scripted_brain(talk.model)
     async with (
-        chat_brain(model_endpoint) as brain,
-        an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
+        an_orchestrator(embedded, brain, embedder=minilm(), mirror=mirror).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
         here = peer.conversation_id
-        await talk.say(peer, case.first, a_reading(case.first, case.before), answer=case.asked)
-        await talk.say(peer, case.message, a_reading(case.enriched, case.changes))
+        await talk.say(peer, case.first, case.first, case.before, answer=case.asked)
+        await talk.say(peer, case.message, case.enriched, case.changes)
+        assert as_facts(await stored_facts(orchestrator, here)) == case.facts
+        blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
+        assert case.enriched in (blocks["conversation_history"].value or "")
+
+        for number in range(4):
+            await talk.say(peer, "Thank you", f"User says thanks ({number})")
+        await orchestrator.store.write(lambda tx: rotate(tx, here))
+        await talk.say(peer, "And now?", "User asks what comes next")
+        assert as_facts(await stored_facts(orchestrator, here)) == case.facts
+
+    async with (
+        an_orchestrator(embedded, brain, embedder=minilm(), mirror=mirror).open() as orchestrator,
+        conversing(orchestrator, conversation_id=here) as peer,
+    ):
+        nuts = '"facts":[{"kind":"allergies","value":"nuts","turn":1,"stable":true},'
+        mirror.replace(here, Label.ACTIVE_SESSION, '"facts":[', nuts, actor="letta:somebody")
+        await talk.say(peer, "I am back", "")  # read locally
+        await talk.say(peer, "Thank you", "User says thanks again")
+
+        facts = await stored_facts(orchestrator, here)
+        by_rules = {fact.value for fact in facts if fact.decided_by is Decider.LOCAL}
+        others = {each for each in as_facts(facts) if each[-1] not in by_rules}
+        assert by_rules <= {"I am back"}
+        assert others == {*case.facts, ("person", "allergies", "", "nuts")}
+        assert {fact.decided_by for fact in facts} >= {"model", "operator"}
+        blocks = await orchestrator.store.read(lambda tx: tx.blocks.load(here))
+        shown = json.loads(blocks["active_session"].value or "")["facts"]
+        assert {(each["kind"], each["value"]) for each in shown} == {each[1::2] for each in as_facts(facts)}
+        assert check(orchestrator.store) == []
+
+
+@pytest.mark.parametrize("name", SHORT_REPLIES)
+async def test_a_short_reply_changes_what_the_model_reads_from_it(embedded: str, name: str) -> None:
+    case, talk = SHORT_REPLIES[name], Talk()
+    async with (
+        an_orchestrator(embedded, scripted_brain(talk.model), embedder=minilm()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await talk.say(peer, case.first, case.first, case.before, answer=case.asked)
+        await talk.say(peer, case.message, case.enriched, case.changes)
+        facts = await stored_facts(orchestrator, peer.conversation_id)
+
+    assert as_facts(facts) == case.facts
+    assert talk.model.asked == 2
+
+
+@pytest.mark.parametrize("name", SURE_REPLIES)
+async def test_a_reply_that_is_read_without_the_model_changes_the_right_fact(
+    embedded: str, name: str
+) -> None:
+    case, talk = SURE_REPLIES[name], Talk()
+    async with (
+        an_orchestrator(embedded, scripted_brain(talk.model), embedder=minilm()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await talk.say(peer, case.first, case.first, case.before, answer=case.asked)
+        await talk.say(peer, case.message, "The model is not asked")
+        facts = await stored_facts(orchestrator, peer.conversation_id)
+
+    assert as_facts(facts) == case.facts
+    assert talk.model.asked == 1
+
+
+async def test_the_local_reading_of_an_old_message_does_not_come_back(embedded: str) -> None:
+    """The rules alone would read the left knee from the first message again in every turn."""
+    case, talk = FOLLOW_UPS["other knee"], Talk()
+    async with (
+        an_orchestrator(embedded, scripted_brain(talk.model), embedder=minilm()).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        here = peer.conversation_id
+        await talk.say(peer, case.first, case.first, case.before, answer=case.asked)
+        await talk.say(peer, case.message, case.enriched, case.changes)
     async with (
         an_orchestrator(embedded, local_brain(), embedder=minilm()).open() as orchestrator,
         conversing(orchestrator, conversation_id=here) as peer,
@@ -235,23 +410,15 @@ async def test_the_local_reading_of_an_old_message_does_not_come_back(
     assert not any("left" in fact.value for fact in facts if fact.kind == "location")
 
 
-async def test_an_answer_that_is_made_again_takes_back_what_the_first_one_read(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
-) -> None:
-    model_endpoint.script(
-        word,
-        a_reading("User has a cough", (add("concern", "cough"),)),
-        Step(text="Since when?"),
-        a_reading("User has a cold", (add("concern", "cold"),)),
-        Step(text="How long?"),
-    )
+async def test_an_answer_that_is_made_again_takes_back_what_the_first_one_read(embedded: str) -> None:
+    talk = Talk()
     async with (
-        chat_brain(model_endpoint) as brain,
-        an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
+        an_orchestrator(embedded, scripted_brain(talk.model), embedder=minilm()).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
-        frames = await peer.ask(f"I have it again {word}")
-        answer_id = frames[-1].body["previousId"]
+        await talk.say(peer, "I have it again", "User has a cough", (add("concern", "cough"),), "Since when?")
+        (answer_id,) = [each.id for each in await messages(orchestrator, peer.conversation_id)][1:]
+        talk.model.reading = a_reading("User has a cold", [add("concern", "cold")])
         await peer.send(11, mode="regenerate", targetId=answer_id)
         await peer.answer()
         changes = await orchestrator.store.read(lambda tx: tx.facts.changes(peer.conversation_id))
@@ -262,31 +429,26 @@ async def test_an_answer_that_is_made_again_takes_back_what_the_first_one_read(
 
 
 async def test_a_fact_that_an_operator_and_the_message_change_in_the_same_turn_has_one_value(
-    embedded: str, model_endpoint: ModelEndpoint, word: str
+    embedded: str,
 ) -> None:
     """The message is stored last, so its value holds; the operator's change stays in the table."""
-    talk = Talk(model_endpoint, word)
+    talk = Talk()
     async with (
-        chat_brain(model_endpoint) as brain,
-        an_orchestrator(embedded, brain, embedder=minilm()).open() as orchestrator,
+        an_orchestrator(embedded, scripted_brain(talk.model), embedder=minilm()).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
         here = peer.conversation_id
         back = add("concern", "back pain"), add("severity", "8/10", about="back pain")
-        await talk.say(peer, "My back hurts, 8 out of 10", a_reading("User has back pain", back))
+        await talk.say(peer, "My back hurts, 8 out of 10", "User has back pain", back)
         (severity,) = [fact for fact in await stored_facts(orchestrator, here) if fact.kind == "severity"]
-        model_endpoint.script(
-            f"{word}slow",
-            a_reading(
-                "User rates it 6 and is 34",
-                (replace("f2", "severity", "6/10", about="back pain"), add("age", "34")),
-            ),
-            Step(text="One. " + "Two. " * 20, drip=0.05),
-        )
-        await peer.say(f"more like 6, and I am 34 {word}slow")
+        six = replace("f2", "severity", "6/10", about="back pain"), add("age", "34")
+        talk.model.reading = a_reading("User rates it 6 and is 34", six)
+        talk.model.answer, talk.model.hold = "One is this. Two is that. And", asyncio.Event()
+        await peer.say("more like 6, and I am 34")
         await peer.until_type(SENTENCE)  # the message was read; its turn is not stored yet
         by_operator = {"severity": severity.id, "age": None}
         await orchestrator.store.write(lambda tx: change_by_hand(tx, here, by_operator))
+        talk.model.hold.set()
         await peer.answer()
 
         facts = await stored_facts(orchestrator, here)

@@ -13,9 +13,8 @@ from agents.models.requests import EXTRACTOR
 from agents.models.servers.capabilities import Capabilities, ReplyForm
 from agents.models.servers.openai import ChatModel, ChatOptions
 from agents.tools.built_in import built_in
-from tests.support.brains import PATIENT, a_brief, extractor_prompt, local_words, said
-from tests.support.builders import START, a_situation, some_blocks
-from tests.support.model_servers import (
+from tests.support.brains.model_brains import PATIENT, a_brief, extractor_prompt, local_words, said
+from tests.support.brains.model_servers import (
     ANSWER,
     SHAPES,
     Refusal,
@@ -27,6 +26,7 @@ from tests.support.model_servers import (
     openai,
     openai_reasoning,
 )
+from tests.support.builders import START, a_situation, some_blocks
 from tests.support.orchestrators import agents, local_brain
 
 MESSAGE = "I wake up at three every night"

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.servers.postgres import as_psycopg, fresh_database
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 
 def test_a_fresh_database_has_vectors_and_nothing_else(postgres_url: str) -> None:

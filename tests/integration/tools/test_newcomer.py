@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 ABOUT_THE_NETWORK = re.compile(r"cert|ssl|proxy|ca_bundle|^pip_|^uv_", re.IGNORECASE)
 TAKEN_FOR_GRANTED = (

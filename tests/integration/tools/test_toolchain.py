@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from tests.servers.postgres import as_psycopg
-from tools.progress import SetupError
 from tools.servers.postgres import running_postgres
-from tools.toolchain import LIVEKIT_VERSION, ensure_go, ensure_livekit, ensure_node, ensure_postgres
+from tools.setup.progress import SetupError
+from tools.setup.toolchain import LIVEKIT_VERSION, ensure_go, ensure_livekit, ensure_node, ensure_postgres
 
 
 def versions(folder: Path) -> list[int]:

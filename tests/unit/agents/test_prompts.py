@@ -18,20 +18,39 @@ from tests.support.orchestrators import agents, shipped_prompts
 
 GUARD = output.load(shipped_config() / "safety")
 EXAMPLE = re.compile(r'<example person="[^"]+" known="[^"]*">\n(.*?)\n</example>', re.DOTALL)
-TOPICS = {
-    "what to ask and when to stop": r"\b[Ss]top (?:asking|after|when)|One question settles",
-    "red flags": r"Red flags",
-    "children": r"Children|Young people|child",
-    "pregnancy": r"[Pp]regnan",
-    "older people": r"Older people|old person|age",
-    "medicines": r"Medicines|medicine",
-    "hand-over": r"belongs to another field|specialist does that",
-    "crisis": r"thoughts of suicide",
-    "unsure answers": r"not sure",
-    "memory": r"what is remembered|What is remembered|remember",
-    "length": r"Two to five sentences|short sentences",
-    "scope": r"You are part of a health companion|life may be in danger",
+OWN = {
+    "scope": r"\bYou are part of a health companion\b",
+    "what it is not": r"\b(?:you are (?:no|not)|[Yy]ou give no|no doctor)\b|\btheir own team decides\b",
+    "what to ask": r"\b(?:Know before you|Ask (?:only|in this order)|Before anything else know)\b"
+    r"|\bWorth knowing over several turns\b|\bask which one is meant\b",
+    "when to stop": r"\bStop (?:asking|after)\b|\bOne question settles\b",
+    "red flags": r"\bRed flags\b",
+    "children": r"\b(?:Children|Young people)\b",
+    "pregnancy": r"\b[Pp]regnancy\b",
+    "older people": r"\b[Oo]lder people\b",
+    "medicines": r"\b[Mm]edicines\b",
 }
+"""What each specialist has to say in its own words."""
+SHARED = {
+    "conduct": {
+        "tone": r"\bcalm, experienced nurse\b",
+        "length": r"\bTwo to five sentences\b",
+        "one question": r"\bAsk one question at most\b",
+        "unsure answers": r"\bIf you are not sure what was meant\b",
+        "memory": r"\bSpeak of what is remembered\b",
+        "hand-over": r"\bIf the message belongs to another field\b",
+    },
+    "care": {
+        "children": r"\bbaby under three months\b",
+        "pregnancy": r"\bIn pregnancy\b",
+        "older people": r"\bIn older people\b",
+        "allergies and interactions": r"\bknown allergies, conditions, other medicines\b.*\bpharmacist\b",
+        "crisis": r"\bmay want to die\b",
+    },
+    "limits": {"crisis": r"\bthoughts of suicide: \{\{crisis\}\}"},
+}
+"""What all specialists share, by the part of the prompts that says it."""
+FOLDER = shipped_config() / "prompts"
 
 
 def rendered(agent_type: str, region: str = "GB", *, in_blocks: bool = False) -> str:
@@ -78,7 +97,7 @@ def test_every_rule_that_is_enforced_is_told(agent_type: str) -> None:
 
     assert set(GUARD.claims) == {"dose", "prescription", "diagnosis", "reassurance"}
     for claim in GUARD.claims:
-        assert GUARD.told[claim] in text
+        assert GUARD.sentences[claim] in text
     for line in specialist.red_lines:
         assert f"Never {line.never}." in text
     for tool in specialist.tools:
@@ -95,9 +114,18 @@ def test_the_numbers_of_the_region_are_told(region: str) -> None:
 
 @pytest.mark.parametrize("agent_type", sorted(set(agents().agents) - {"EMERGENCY"}))
 def test_a_prompt_covers_what_a_specialist_must_know(agent_type: str) -> None:
-    text = rendered(agent_type)
+    text = (FOLDER / f"{agents().agents[agent_type].prompt}.md").read_text(encoding="utf-8")
+    own = text.partition("{{care}}")[0]
 
-    assert [topic for topic, pattern in TOPICS.items() if not re.search(pattern, text)] == []
+    assert [topic for topic, pattern in OWN.items() if not re.search(pattern, own)] == []
+    assert [part for part in SHARED if f"{{{{{part}}}}}" not in text] == []
+
+
+@pytest.mark.parametrize("part", SHARED)
+def test_a_shared_part_covers_what_every_specialist_must_know(part: str) -> None:
+    text = (FOLDER / "parts" / f"{part}.md").read_text(encoding="utf-8")
+
+    assert [topic for topic, pattern in SHARED[part].items() if not re.search(pattern, text)] == []
 
 
 @pytest.mark.parametrize("agent_type", sorted(agents().agents))

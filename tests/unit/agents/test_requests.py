@@ -9,7 +9,7 @@ from agents.models.requests import ASSISTANT, CONTINUE, USER, ModelRequest, answ
 from agents.ports import Brief, MemoryHit, Recalled
 from memory_blocks.facts.changes import CurrentFact, Decider
 from memory_blocks.models import Blocks, TurnStatus, changed
-from tests.support.brains import a_brief, extractor_prompt
+from tests.support.brains.model_brains import a_brief, extractor_prompt
 from tests.support.builders import a_situation, some_blocks
 from tests.support.orchestrators import agents, shipped_prompts
 
@@ -19,16 +19,14 @@ NOW = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
 def a_fact(number: int, kind: str = "severity", subject: str = "person", **more: object) -> CurrentFact:
     fields: dict[str, Any] = {"about": "headache", "value": "8/10", "stable": False}
     fields["true_when"] = "since Tuesday"
+    fields |= {"turn": 2, "decided_by": Decider.MODEL, "said_at": NOW - timedelta(days=1)}
     return CurrentFact(
         id=f"fact_{number}",
         kind=kind,
         subject=subject,
-        said_at=NOW - timedelta(days=1),
         last_said_at=NOW,
-        turn=2,
         message_id="msg_secret",
         words="an 8",
-        decided_by=Decider.MODEL,
         confidence=0.9,
         **fields | more,
     )
@@ -104,6 +102,25 @@ def test_facts_say_whose_they_are_when_they_were_true_and_when_they_were_said() 
 
     assert "- person · severity of headache: 8/10 (since Tuesday; said in turn 2, 2026-11-17)" in known
     assert "- daughter · age: 4 (lasting; said in turn 2, 2026-11-17)" in known
+
+
+def test_a_fact_says_who_noted_it_if_the_person_did_not_say_it() -> None:
+    plain: dict[str, Any] = {"about": "", "stable": True, "true_when": ""}
+    by_operator = a_fact(1, "allergies", value="nuts", decided_by=Decider.OPERATOR, **plain)
+    earlier = a_fact(2, "age", value="34", decided_by=Decider.OPERATOR, conversation_id="conv_1", **plain)
+    entered = a_fact(3, "name", value="Ann", decided_by=Decider.PERSON, turn=None, **plain)
+
+    known = answer_request(a_long_brief(2, by_operator, earlier, entered), ()).known
+
+    assert "- person · allergies: nuts (lasting; noted by an operator on 2026-11-17)" in known
+    assert "age: 34 (lasting; noted by an operator on 2026-11-17 in an earlier conversation)" in known
+    assert "- person · name: Ann (lasting; entered by the person on 2026-11-17)" in known
+
+
+def test_of_what_was_said_today_only_the_turn_is_named() -> None:
+    known = answer_request(a_long_brief(2, a_fact(1, said_at=NOW)), ()).known
+
+    assert "8/10 (since Tuesday; said in turn 2)" in known
 
 
 def test_a_doubtful_fact_says_so() -> None:

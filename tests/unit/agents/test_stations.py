@@ -15,8 +15,8 @@ from agents.stations.understand import QUICK_SECONDS, slug, understand
 from agents.values import Enrichment, Fact, FactReading, Intent, Understanding
 from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import Blocks
+from tests.support.brains.models import embedded
 from tests.support.builders import a_fact, a_situation, some_blocks
-from tests.support.models import embedded
 
 
 def enriched(**values: object) -> Enrichment:

@@ -16,9 +16,9 @@ from orchestrator.api.access.rules import EVERYBODY, RULES
 from orchestrator.api.answers import number_cursor, position_cursor, read_number, read_position
 from orchestrator.errors import BAD_CURSOR, INVALID_FIELD, TOO_MANY_REQUESTS, AnamnesisError
 from orchestrator.store.engine.database import Store
-from orchestrator.store.repositories.pages import Position
+from orchestrator.store.repositories.api.pages import Position
 from orchestrator.wire.ids import PersonId
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 AT = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 

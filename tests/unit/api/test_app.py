@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from orchestrator.api import strict_json
 from orchestrator.api.access import rules
-from orchestrator.api.app import create_app
+from orchestrator.api.app import AppOptions, create_app
 from orchestrator.api.authentication import Authentication, FailedAttempts
 from orchestrator.api.keys import FILE, Keys
 from orchestrator.api.routes import health, page
@@ -45,10 +45,10 @@ class EchoingOrchestrator:
 
     def __init__(self) -> None:
         self.now = Health()
-        self.attended: list[str] = []
+        self.served: list[str] = []
 
-    async def attend(self, transport: Transport, person_id: str) -> None:
-        self.attended.append(person_id)
+    async def serve(self, transport: Transport, person_id: str) -> None:
+        self.served.append(person_id)
         while True:
             try:
                 frame = await transport.receive()
@@ -126,7 +126,7 @@ def authentication(tmp_path: Path) -> Authentication:
 @pytest.fixture
 def app(orchestrator: EchoingOrchestrator, authentication: Authentication, tmp_path: Path) -> FastAPI:
     console = a_console(tmp_path)
-    return create_app(orchestrator, authentication, hosts=["anamnesis.example"], console=console)
+    return create_app(orchestrator, authentication, AppOptions(hosts=["anamnesis.example"], console=console))
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ async def test_the_key_opens_a_websocket_for_its_person(listened: Served) -> Non
         await socket.send(b"hello")
 
         assert await socket.recv() == b"local: hello"
-    assert listened.orchestrator.attended == [PERSON]
+    assert listened.orchestrator.served == [PERSON]
 
 
 async def test_the_cookie_opens_a_websocket_too(listened: Served) -> None:
@@ -205,7 +205,7 @@ async def test_without_key_and_cookie_a_websocket_gets_401(listened: Served, hea
     listened.keys.of(PERSON)
 
     assert (await refusal(listened.open(headers)))["status"] == 401
-    assert listened.orchestrator.attended == []
+    assert listened.orchestrator.served == []
 
 
 async def test_the_key_does_not_pass_as_another_scheme(listened: Served) -> None:
@@ -326,7 +326,7 @@ async def test_the_cookie_survives_a_restart_and_not_a_new_key(served: Served, t
     authentication = Authentication(tmp_path, session_seconds=3600)
 
     async with client(
-        create_app(EchoingOrchestrator(), authentication, console=tmp_path / "dist")
+        create_app(EchoingOrchestrator(), authentication, AppOptions(console=tmp_path / "dist"))
     ) as restarted:
         known = await restarted.get("/v1/session", headers=cookie)
         (tmp_path / FILE).unlink()

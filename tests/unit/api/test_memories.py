@@ -11,7 +11,7 @@ from orchestrator.api.authentication import Authentication
 from orchestrator.api.routes.memory.search import respond
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import PersonId
-from tests.support.memories import a_service, told
+from tests.support.memory.memories import a_service, import_texts
 from tests.support.stores import empty_store
 from tests.unit.api.test_app import EchoingOrchestrator, client
 
@@ -36,7 +36,7 @@ def authentication(tmp_path: Path) -> Authentication:
 
 @pytest.fixture
 def http(memory_store: Store, authentication: Authentication) -> httpx.AsyncClient:
-    told(memory_store, ANN, "I am allergic to penicillin.", "My knee hurts.", "I sleep badly.")
+    import_texts(memory_store, ANN, "I am allergic to penicillin.", "My knee hurts.", "I sleep badly.")
     return client(create_app(EchoingOrchestrator(), authentication, memory=a_service(memory_store)))
 
 

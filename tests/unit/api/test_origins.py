@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from orchestrator.api.app import create_app
+from orchestrator.api.app import AppOptions, create_app
 from orchestrator.api.authentication import Authentication
 from orchestrator.errors import AnamnesisError
 from orchestrator.settings import load
@@ -24,7 +24,7 @@ def authentication(tmp_path: Path) -> Authentication:
 
 @pytest.fixture
 async def http(authentication: Authentication) -> AsyncIterator[httpx.AsyncClient]:
-    async with client(create_app(EchoingOrchestrator(), authentication, origins=[APP])) as made:
+    async with client(create_app(EchoingOrchestrator(), authentication, AppOptions(origins=[APP]))) as made:
         yield made
 
 

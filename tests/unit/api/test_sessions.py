@@ -9,7 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from orchestrator.api.app import create_app
+from orchestrator.api.app import AppOptions, create_app
 from orchestrator.api.authentication import Authentication
 from orchestrator.api.keys import Keys
 from orchestrator.api.routes import websocket
@@ -186,7 +186,7 @@ class Browser:
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
     authentication = Authentication(tmp_path, session_seconds=HOUR)
     (tmp_path / "dist").mkdir()
-    app = create_app(EchoingOrchestrator(), authentication, console=tmp_path / "dist")
+    app = create_app(EchoingOrchestrator(), authentication, AppOptions(console=tmp_path / "dist"))
     async with (
         listening(app) as server,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as http,

@@ -7,7 +7,7 @@ import pytest
 from memory_blocks import summary_text
 from memory_blocks.merging import merge
 from memory_blocks.models import Label
-from tests.unit.memory_blocks.test_ledger import LedgerWorld
+from tests.unit.memory_blocks.ledger.test_ledger import LedgerWorld
 
 METADATA = Label.MEMORY_METADATA
 

@@ -41,17 +41,17 @@ class Lossy(End):
         return frame
 
 
-def calling(
+def dialling(
     orchestrator: Orchestrator, made_of: Callable[[End], End]
 ) -> Callable[[], "asyncio.Future[Transport]"]:
     """A function that connects a client to an orchestrator in this process, over connections of that kind."""
-    loop, attending = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    loop, serving = asyncio.get_running_loop(), set[asyncio.Task[None]]()
 
     def dial() -> asyncio.Future[Transport]:
         ours, theirs = pair()
-        task = asyncio.create_task(orchestrator.attend(theirs, ANN))
-        attending.add(task)
-        task.add_done_callback(attending.discard)
+        task = asyncio.create_task(orchestrator.serve(theirs, ANN))
+        serving.add(task)
+        task.add_done_callback(serving.discard)
         line: asyncio.Future[Transport] = loop.create_future()
         line.set_result(made_of(ours))
         return line
@@ -77,7 +77,7 @@ async def test_frames_of_the_server_that_are_lost_are_asked_for_again(
     monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
     async with an_orchestrator(embedded).open() as orchestrator:
-        dial = calling(orchestrator, lambda end: Lossy(end, received=frozenset(lost)))
+        dial = dialling(orchestrator, lambda end: Lossy(end, received=frozenset(lost)))
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
@@ -95,7 +95,7 @@ async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
     monkeypatch.setattr(reference, "ANSWER_SECONDS", 0.05)
     monkeypatch.setattr(reference, "QUIET_SECONDS", 0.2)
     async with an_orchestrator(embedded).open() as orchestrator:
-        dial = calling(orchestrator, lambda end: Lossy(end, sent=frozenset(lost), received=frozenset()))
+        dial = dialling(orchestrator, lambda end: Lossy(end, sent=frozenset(lost), received=frozenset()))
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
@@ -111,7 +111,7 @@ async def test_a_message_that_was_lost_is_sent_again_and_answered_once(
 async def test_a_broken_connection_is_opened_again_and_without_a_dialer_is_an_error(embedded: str) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
         lines: list[End] = []
-        dial = calling(orchestrator, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
+        dial = dialling(orchestrator, lambda end: lines.append(end) or end)  # type: ignore[func-returns-value]
         client = Client(await dial(), RandomIds(), dial=dial)
         async for _ in client.open():
             pass
@@ -136,7 +136,7 @@ async def test_a_returning_client_gets_everything_after_the_last_stanza_it_kept(
 ) -> None:
     bookmarks = Bookmarks(tmp_path / "seen", "http://127.0.0.1:8321/")
     async with an_orchestrator(embedded).open() as orchestrator:
-        dial = calling(orchestrator, lambda end: end)
+        dial = dialling(orchestrator, lambda end: end)
         client = Client(await dial(), RandomIds(), dial=dial, keep=bookmarks.keep)
         async for _ in client.open():
             pass
@@ -168,7 +168,7 @@ class Renewed(End):
 
 async def test_a_client_opens_the_conversation_again_if_the_server_has_forgotten_it(embedded: str) -> None:
     async with an_orchestrator(embedded).open() as orchestrator:
-        dial = calling(orchestrator, lambda end: end)
+        dial = dialling(orchestrator, lambda end: end)
         first = await dial()
         assert isinstance(first, End)
         line = Renewed.__new__(Renewed)

@@ -24,7 +24,7 @@ from orchestrator.orchestrator import Orchestrator
 from orchestrator.store.block_store import SqlBlockStore
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.frame_records import record
-from orchestrator.store.repositories.memories import NewMemory
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import Frame as StoredFrame
 from orchestrator.store.rows import Lease
 from orchestrator.turn.outbox import ConversationWrite, Outbox, _Follower, uninterrupted

@@ -13,7 +13,7 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 from tests.support.commands import a_distribution
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 FOLDERS = ("orchestrator", "agents", "memory_blocks", "config")
 FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore")
@@ -102,7 +102,7 @@ def test_the_orchestrator_of_a_wheel_finds_its_page(installed: Path) -> None:
 
 
 def test_the_doctor_detects_a_wheel_that_another_package_has_overwritten(installed: Path) -> None:
-    look = """from orchestrator.cli.doctor import collisions
+    look = """from orchestrator.cli.maintain.doctor import collisions
 for found in collisions(): print(found.status, found.says)"""
     before = told_by(installed, look)
 

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from tools import requirements
-from tools.toolchain import CHECKOUT
+from tools.setup.toolchain import CHECKOUT
 
 
 @dataclass

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tools import bootstrap, toolchain
+from tools import bootstrap
 from tools.bootstrap import once
-from tools.progress import SetupError, run
 from tools.servers.process import running_process
+from tools.setup import toolchain
+from tools.setup.progress import SetupError, run
 
 PYTHON = Path(sys.executable)
 AN_INSTALLER = """

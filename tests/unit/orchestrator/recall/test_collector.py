@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.recall.context.collector import PREVIEW, TraceCollector, TraceConfig
 from orchestrator.recall.context.summaries import RetrievalSummary
-from tests.support.memories import a_memory
+from tests.support.memory.memories import a_memory
 
 SUMMARY = RetrievalSummary(("a",), 1, "q", False, "default", 1, 0, 0, 0.1, None)
 

@@ -18,7 +18,7 @@ from orchestrator.recall.context.packaging import CURRENT, HEADING, Package, ass
 from orchestrator.recall.context.result import FoundMemory
 from orchestrator.recall.context.summaries import AssemblySummary, Mode, PackagingSummary
 from tests.support.builders import START
-from tests.support.memories import a_memory
+from tests.support.memory.memories import a_memory
 
 TYPES = ("subject-pack", "timeline-pack", "tiered")
 

@@ -1,0 +1,1 @@
+"""Benchmarks of the memory blocks and of long-term memory."""

@@ -1,0 +1,1 @@
+"""Browser tabs and servers for the tests of the page."""

@@ -1,0 +1,1 @@
+"""Brains, models and kept conversations for tests."""
