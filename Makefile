@@ -65,7 +65,7 @@ soak: setup
 	@$(BIN)/pytest -n 2 -m 'soak or hypothesis' --hypothesis-profile search --timeout 3600
 
 conversations: ready
-	@$(BIN)/python -m tests.support.kept_conversations
+	@$(BIN)/python -m tests.support.brains.kept_conversations
 
 picture: setup
 	@$(BIN)/python -m tools.picture
