@@ -3,7 +3,6 @@
 import ast
 import inspect
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +14,21 @@ from orchestrator.remember.creators.generation import CHUNK_BREAK, filled
 from orchestrator.remember.creators.history import Said
 from orchestrator.remember.creators.status import statuses
 from orchestrator.remember.ledger import vector_db
-from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import alive
 from orchestrator.remember.ledger.port import MemoryLedger
-from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.store.engine.database import Store
 from orchestrator.store.rows import metadata
 from orchestrator.workflows import manager, memory_nodes, retrievers
 from orchestrator.workflows.manager import WorkflowManager
 from orchestrator.workflows.memory_nodes import Scope
 from orchestrator.workflows.retrievers import NO_DISCUSSION, NO_MEMORIES, NO_SUMMARY, Reading, Retrieved
-from tests.support.builders import START, CountedIds, HandClock
+from tests.support.builders import START
 from tests.support.memory.creators import HERE, ScriptedModel, a_creator, talk, texts_of
-from tests.support.stores import empty_store
 
 IN_CONVERSATION = Scope(HERE)
 TEA = json.dumps(dict.fromkeys(("title", "summary", "entities", "key_phrases"), "tea"))
 READS = {"id": "a", "type": "RecentMemory", "returnToUser": True}
 ASKS = {"id": "a", "type": "Standard", "returnToUser": True}
-
-
-@pytest.fixture(params=["files", "sqlite", "postgres"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, MemoryLedger]]:
-    kind = "sqlite" if request.param == "files" else request.param
-    with empty_store(kind, request, tmp_path) as url:
-        store = Store.open(url, clock=HandClock(), ids=CountedIds(), synchronous="OFF", connections=2)
-        yield store, FileLedger(tmp_path / "memories") if request.param == "files" else TableLedger(store)
-        store.close_now()
-
-
-@pytest.fixture
-def store(opened: tuple[Store, MemoryLedger]) -> Store:
-    return opened[0]
-
-
-@pytest.fixture
-def ledger(opened: tuple[Store, MemoryLedger]) -> MemoryLedger:
-    return opened[1]
 
 
 async def remembered(store: Store, ledger: MemoryLedger, *said: str, **changes: Any) -> WorkflowManager:
