@@ -140,6 +140,19 @@ class Deployment:
         finally:
             store.close_now()
 
+    async def has_released(self, conversation_id: str, server: Server) -> None:
+        """Wait until no server works on a conversation, or until this one has ended."""
+
+        def is_free(store: Store) -> bool:
+            lease = store.read_now(lambda tx: tx.leases.get(conversation_id))
+            return lease is None or lease.expires_at <= SystemClock().now()
+
+        store = self.open_store()
+        try:
+            await _until(lambda: server.output.at_eof() or is_free(store))
+        finally:
+            store.close_now()
+
     def open_store(self) -> Store:
         """Open the store that the servers write to."""
         return Store.open(self.url, clock=SystemClock(), ids=RandomIds(), connections=1)
