@@ -68,7 +68,7 @@ async def converse(
     """Send all messages and receive all answers, with a new server after every crash.
 
     Each server dies at one of `faults`; the last one has none. A server that survives its fault ends the run.
-    Where a fault is in the release of a lease, each message is sent after the lease of the former one is free;
+    Where a fault is in the release of a lease, a message is sent after the lease of the former one is free;
     a message that comes sooner keeps the lease, and the fault would not be reached.
     """
     run, left, to_come = Run(client), list(texts), list(faults)
