@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -80,10 +80,39 @@ class MemoryHit:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """The time from `start` until before `end`, in the person's time zone, and the words that name it.
+
+    `event_at` is the date that was taken for an event in those words: "before the surgery".
+    """
+
+    start: datetime | None
+    end: datetime | None
+    words: str
+    event_at: datetime | None = None
+
+    def covers(self, moment: datetime) -> bool:
+        """Whether a moment is in it."""
+        return (self.start is None or self.start <= moment) and (self.end is None or moment < self.end)
+
+    @property
+    def last(self) -> datetime | None:
+        """A moment of its last day."""
+        return self.end - timedelta(seconds=1) if self.end else None
+
+    def __str__(self) -> str:
+        if self.start and self.last:
+            return f"{self.start:%Y-%m-%d} to {self.last:%Y-%m-%d}"
+        dates = f"from {self.start:%Y-%m-%d}" if self.start else f"until {self.last:%Y-%m-%d}"
+        return f"{dates}, {self.words} on {self.event_at:%Y-%m-%d}" if self.event_at else dates
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """The memories that a search found, best first, and facts about the search itself.
 
-    `scores` has the scores of the memories that were asked for by their ids, found or not.
+    `scores` has the scores of the memories that were asked for by their ids, found or not. `period` is the
+    time that the search was narrowed to.
     """
 
     memories: tuple[MemoryHit, ...] = ()
@@ -91,19 +120,25 @@ class Recalled:
     mode: str = ""
     milliseconds: float = 0.0
     scores: Mapping[str, float] = field(default_factory=dict)
+    period: Period | None = None
 
 
 class Recall(Protocol):
     """Searches the long-term memory of one person."""
 
     async def search(
-        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self,
+        query: Embedded,
+        person_id: str,
+        conversation_id: str,
+        watched: Sequence[str] = (),
+        zone: tzinfo = UTC,
     ) -> Recalled:
         """Return this person's memories that are relevant to `query`, best first.
 
         `conversation_id` is the conversation that goes on now. Memories of it are found like those of earlier
         ones; `MemoryHit.is_elsewhere` tells them apart. `watched` are ids of memories whose scores are
-        returned even if they are not found.
+        returned even if they are not found. `zone` is the person's time zone, by which "yesterday" is read.
         """
 
 

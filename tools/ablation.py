@@ -27,6 +27,7 @@ from agents.local.reading import acts, clauses, corrections
 from agents.local.replying import memory
 from agents.local.search import Search
 from agents.local.understanding import Listener
+from agents.ports import Recalled
 from agents.values import ActKind
 from memory_blocks.facts.changes import CurrentFact
 from orchestrator.settings import load, shipped_config
@@ -134,7 +135,7 @@ def _answer(
     parts = (
         "; ".join(memory.listed(facts, now))
         if memory.asks_for_all(words)
-        else memory.answer(words, facts, (), talk, listener.search, now)
+        else memory.answer(words, facts, Recalled(), talk, listener.search, now)
         for words in asked
     )
     return " ".join(parts)

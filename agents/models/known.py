@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from agents.models.understanding import labelled
-from agents.ports import KNOWN, Brief, MemoryHit, Situation
+from agents.ports import KNOWN, Brief, MemoryHit, Period, Situation
 from agents.values import ActKind
 from memory_blocks import summary_text
 from memory_blocks.facts.changes import CurrentFact, Decider
@@ -177,7 +177,13 @@ def _asks_memory(brief: Brief) -> str:
     return (
         "They ask what they told you. Answer only from the facts, the dialogue and the memories, with dates;"
         " `search_memory` finds more. If it is not there, say that they have not told you."
+        f"{_dates(brief.recalled.period)}"
     )
+
+
+def _dates(period: Period | None) -> str:
+    """Which dates the time words of a question were taken for."""
+    return f" The memories are only those said {_escaped(str(period))}; say so." if period else ""
 
 
 def _memories(memories: Sequence[MemoryHit]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agents.ports import Brief, Embedded, MemoryHit, Recalled, Situation
@@ -90,7 +91,12 @@ class ScriptedRecall:
         self.queries: list[str] = []
 
     async def search(
-        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self,
+        query: Embedded,
+        person_id: str,
+        conversation_id: str,
+        watched: Sequence[str] = (),
+        zone: tzinfo = UTC,
     ) -> Recalled:
         """Return the scripted memories."""
         self.queries.append(query.text)

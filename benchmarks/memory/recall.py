@@ -20,8 +20,9 @@ import numpy as np
 from agents.ports import Vectors
 from orchestrator.ops.clock import SystemClock
 from orchestrator.recall import recipe
-from orchestrator.recall.recipe import Recipe
+from orchestrator.recall.recipe import Recipe, Recipes
 from orchestrator.recall.searcher import Searcher
+from orchestrator.recall.service import MemoryService, SearchOptions
 from orchestrator.remember.importing import import_lines
 from orchestrator.settings import load, shipped_config
 from orchestrator.store.engine.database import Store
@@ -95,15 +96,21 @@ def evidence(question: dict[str, Any], known: set[str]) -> frozenset[str]:
 
 
 def search_all(
-    searcher: Searcher, questions: Sequence[Question], weights: Recipe
+    store: Store, searcher: Searcher, questions: Sequence[Question], weights: Recipe
 ) -> tuple[Found, list[float]]:
-    """Search for every question; returns the shares found, and the milliseconds without the embedding."""
+    """Search for every question as a user does.
+
+    Returns the shares found, and the milliseconds of each search without the embedding of its query.
+    """
+    service = MemoryService(store, searcher, Recipes({weights.name: weights}), recipe=weights.name)
     shares: Found = {count: [] for count in FIRST}
     times = []
     for question in questions:
-        found = searcher.search(question.person, question.text, weights, vector=question.vector)
-        ids = [each.row.external_id for each in found.ranking.candidates]
-        times.append(found.milliseconds)
+        result = service.search(
+            question.person, question.text, SearchOptions(limit=max(FIRST), vector=question.vector)
+        )
+        ids = [each.external_id for each in result.memories]
+        times.append(result.milliseconds)
         for count in FIRST:
             shares[count].append(len(question.evidence & set(ids[:count])) / len(question.evidence))
     return shares, times
@@ -118,24 +125,22 @@ def interval(shares: Sequence[float]) -> str:
 
 
 def report(name: str, questions: Sequence[Question], shares: Found, times: Sequence[float]) -> None:
-    """Print one method's row, with the kinds of questions at the first ten results."""
-    overall = "  ".join(f"R@{count} {interval(shares[count])}" for count in FIRST)
-    print(
-        f"{name:<15} {overall}  p50 {np.median(times):.2f} ms  p99 {np.percentile(times, 99):.2f} ms",
-        flush=True,
-    )
-    by_kind = {
-        kind: [share for share, each in zip(shares[10], questions, strict=True) if each.kind == number]
-        for number, kind in KINDS.items()
-    }
-    print(" " * 16 + "  ".join(f"{kind} {np.mean(values):.3f}" for kind, values in by_kind.items() if values))
+    """Print one method's rows: all questions, then each kind of question."""
+    print(f"{name}: p50 {np.median(times):.2f} ms  p99 {np.percentile(times, 99):.2f} ms", flush=True)
+    for number, kind in ((0, "all"), *KINDS.items()):
+        which = [place for place, each in enumerate(questions) if number in (0, each.kind)]
+        if which:
+            row = "  ".join(
+                f"R@{count} {interval([shares[count][place] for place in which])}" for count in FIRST
+            )
+            print(f"    {kind:<12} {len(which):>5}  {row}", flush=True)
 
 
-def tuned(searcher: Searcher, questions: Sequence[Question], start: Recipe) -> Recipe:
+def tuned(store: Store, searcher: Searcher, questions: Sequence[Question], start: Recipe) -> Recipe:
     """The weights of the grid that find most for these questions, chosen one after the other."""
 
     def worth(weights: Recipe) -> float:
-        shares, _ = search_all(searcher, questions, weights)
+        shares, _ = search_all(store, searcher, questions, weights)
         several = [share for share, each in zip(shares[10], questions, strict=True) if each.kind == 1]
         return float(np.mean(shares[10]) + 0.7 * np.mean(shares[5]) + 0.3 * np.mean(several))
 
@@ -174,16 +179,18 @@ def main() -> None:
                 for question, vector in zip(asked, vectors, strict=True)
             ]
         searcher = Searcher(store, embedder, SystemClock(), cache_bytes=10**9)
-        search_all(searcher, questions, shipped)  # reads the indexes and caches the query vectors
+        search_all(store, searcher, questions, shipped)  # reads the indexes and caches the query vectors
         print(f"{len(questions)} questions; {embedder.name}")
         for name, changes in METHODS.items():
-            report(name, questions, *search_all(searcher, questions, shipped.model_copy(update=changes)))
+            report(
+                name, questions, *search_all(store, searcher, questions, shipped.model_copy(update=changes))
+            )
         if os.environ.get("RECALL_TUNE"):
-            _leave_one_out(searcher, questions, shipped)
+            _leave_one_out(store, searcher, questions, shipped)
         store.close_now()
 
 
-def _leave_one_out(searcher: Searcher, questions: Sequence[Question], shipped: Recipe) -> None:
+def _leave_one_out(store: Store, searcher: Searcher, questions: Sequence[Question], shipped: Recipe) -> None:
     """Choose weights on all conversations but one, and search that one, for each."""
     start = shipped.model_copy(update={name: values[len(values) // 2] for name, values in GRID.items()})
     shares: Found = {count: [] for count in FIRST}
@@ -192,7 +199,7 @@ def _leave_one_out(searcher: Searcher, questions: Sequence[Question], shipped: R
     for person in sorted({each.person for each in questions}):
         others = [each for each in questions if each.person != person]
         here = [each for each in questions if each.person == person]
-        found, took = search_all(searcher, here, tuned(searcher, others, start))
+        found, took = search_all(store, searcher, here, tuned(store, searcher, others, start))
         for count in FIRST:
             shares[count] += found[count]
         times += took

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 
 from agents.ports import Embedded, MemoryHit, Recalled
 from orchestrator.errors import AnamnesisError
@@ -19,7 +20,12 @@ class LongTermRecall:
         self._service, self._token_budget = service, token_budget
 
     async def search(
-        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self,
+        query: Embedded,
+        person_id: str,
+        conversation_id: str,
+        watched: Sequence[str] = (),
+        zone: tzinfo = UTC,
     ) -> Recalled:
         """Return this person's memories that are relevant, best first. A failure finds nothing."""
         options = SearchOptions(
@@ -28,6 +34,7 @@ class LongTermRecall:
             vector=query.vector,
             leave_out=query.text,
             watched=tuple(watched),
+            zone=zone,
         )
         try:
             result = await asyncio.to_thread(self._service.search, person_id, query.text, options)
@@ -44,7 +51,14 @@ def as_recalled(result: RetrievalResult, query: str, here: str) -> Recalled:
         _hit(memory, position, roles.get(memory.id), query, here)
         for position, memory in enumerate(result.memories, 1)
     )
-    return Recalled(hits, result.observability, result.retrieval_mode, result.milliseconds, result.scores)
+    return Recalled(
+        hits,
+        result.observability,
+        result.retrieval_mode,
+        result.milliseconds,
+        result.scores,
+        result.period,
+    )
 
 
 def _hit(memory: FoundMemory, position: int, role: str | None, query: str, here: str) -> MemoryHit:

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ports import Embedder, Vectors
+from agents.ports import Embedder, Period, Vectors
 from memory_blocks.ports import Clock
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.query import periods
-from orchestrator.recall.query.periods import Period
+from orchestrator.recall.query import events, periods
+from orchestrator.recall.query.events import DatedText, Event
 from orchestrator.recall.query.question import Question, named, read, without_names
 from orchestrator.recall.query.repair import needs_repair, widened
 from orchestrator.recall.ranking import Ranking, rank
@@ -26,26 +26,26 @@ from orchestrator.store.repositories.memory.index import SearchRow
 MOST_CHARACTERS: Final = 8_000
 """A longer query is searched by its beginning."""
 
+_MOST_OF_EVENT: Final = 10
+"""So many memories are looked at for the date of an event."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found, the dates it was narrowed to, and how long it took."""
+    """What a search found, and the dates it was narrowed to."""
 
     ranking: Ranking
     question: Question
     period: Period | None
     is_repaired: bool
-    milliseconds: float
-    """Without the embedding of the query."""
+    embedding_milliseconds: float
+    """How long the embedding of the query took."""
 
 
 class Searcher:
     """Finds memories. Thread-safe; indexes of people who were not searched for lately are dropped."""
 
-    def __init__(
-        self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int, zone: tzinfo = UTC
-    ) -> None:
-        self._zone = zone
+    def __init__(self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int) -> None:
         self._store, self._embedder, self._clock = store, embedder, clock
         self._cache_bytes = cache_bytes
         self._indexes: OrderedDict[str, PersonIndex] = OrderedDict()
@@ -61,24 +61,29 @@ class Searcher:
         most: int | None = None,
         watched: tuple[str, ...] = (),
         skip_repair: bool = False,
+        zone: tzinfo = UTC,
     ) -> Found:
         """Search the memories of one person. Reads the database; call it from a thread.
 
         `vector` is that of the query, if it is known. `watched` are ids of memories whose score is reported
-        even if they are not found.
+        even if they are not found. `zone` is the person's time zone.
         """
-        began, text = perf_counter(), text[:MOST_CHARACTERS]
+        text = text[:MOST_CHARACTERS]
         question, now = read(text), self._clock.now()
         index = self._index(user_id)
         by_meaning = recipe.vector > 0 or recipe.vector_window > 0
         with index.lock:
             self._refresh(index)
             names = named(text, index.speakers) if by_meaning else []
-        embedding_began = perf_counter()
+        began = perf_counter()
         vector = self._vector(text, names, vector) if by_meaning else None
-        began += perf_counter() - embedding_began
+        event = events.read(text)
+        event_vector = self._vector(event.name, [], None) if event and by_meaning else None
+        embedding = (perf_counter() - began) * 1000
+        period = periods.read(text, now, zone)
+        if period is None and event is not None:
+            period = events.period(event, self._memories_of(index, event, event_vector, recipe, now), zone)
         with index.lock:
-            period = periods.read(text, now, self._zone)
             within = None if period is None else _within(index, period)
             search = partial(
                 rank,
@@ -97,8 +102,26 @@ class Searcher:
             if period is not None and not ranking.candidates:
                 period = None
                 ranking = search(question=question)
-        milliseconds = (perf_counter() - began) * 1000
-        return Found(ranking, question, period, repaired is not None, milliseconds)
+        return Found(ranking, question, period, repaired is not None, embedding)
+
+    def _memories_of(
+        self, index: PersonIndex, event: Event, vector: Vectors | None, recipe: Recipe, now: datetime
+    ) -> list[DatedText]:
+        """The memories about an event, best first."""
+        with index.lock:
+            ranking = rank(index, read(event.name), vector, recipe, now, most=_MOST_OF_EVENT)
+        rows = [each.row for each in ranking.candidates if each.score >= events.LEAST_SCORE]
+        ids, user_id = [row.memory_id for row in rows], index.user_id
+        contents = self._store.read_now(lambda tx: tx.memory_index.contents(user_id, ids)) if ids else {}
+        return [
+            DatedText(
+                contents[row.memory_id].content,
+                str((row.source_info or {}).get("true_when", "")),
+                row.said_at,
+            )
+            for row in rows
+            if row.memory_id in contents and row.said_at is not None
+        ]
 
     def _vector(self, text: str, names: list[str], vector: Vectors | None) -> Vectors:
         """The query's vector. If it names speakers, the mean with that of the query without the names."""
@@ -153,7 +176,7 @@ def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Questi
 
 def _within(index: PersonIndex, period: Period) -> NDArray[np.bool_]:
     start, end = _seconds(period.start, -np.inf), _seconds(period.end, np.inf)
-    return (index.said_at >= start) & (index.said_at < end)
+    return np.isfinite(index.said_at) & (index.said_at >= start) & (index.said_at < end)
 
 
 def _seconds(moment: datetime | None, otherwise: float) -> float:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from time import perf_counter
 from typing import Any, Final
 
 from agents.ports import Vectors
-from orchestrator.ops.clock import as_text
+from orchestrator.ops.clock import as_text, in_time_zone
 from orchestrator.recall.context.assembly import PackagingInput, finalize_packaging_trace
 from orchestrator.recall.context.collector import TraceCollector, TraceConfig
 from orchestrator.recall.context.packaging import conflict_groups, estimate_tokens, package
@@ -25,7 +27,8 @@ URI: Final = "memory://"
 class SearchOptions:
     """How to search. `limit` and `recipe` are those of the settings unless they are given.
 
-    `leave_out` is a text; memories that only repeat it are no results.
+    `leave_out` is a text; memories that only repeat it are no results. `zone` is the person's time zone; it
+    is that of their latest conversation unless it is given.
     """
 
     limit: int | None = None
@@ -36,6 +39,7 @@ class SearchOptions:
     vector: Vectors | None = None
     leave_out: str = ""
     watched: tuple[str, ...] = ()
+    zone: tzinfo | None = None
 
 
 PLAIN: Final = SearchOptions()
@@ -60,9 +64,10 @@ class MemoryService:
         """Search one person's memories. Every field of the result says what happened on the way."""
         if query.startswith(URI):
             return self._by_id(user_id, query.removeprefix(URI), options.mode)
-        trace = TraceCollector(query, user_id, self.tracing)
+        began, trace = perf_counter(), TraceCollector(query, user_id, self.tracing)
         recipe = self._recipes.get(options.recipe or self._recipe)
         limit = options.limit or recipe.limit
+        zone = options.zone or self._store.read_now(lambda tx: time_zone_of(tx, user_id))
         found = self._searcher.search(
             user_id,
             query,
@@ -71,8 +76,9 @@ class MemoryService:
             most=max(limit, recipe.candidates),
             watched=options.watched,
             skip_repair=options.skip_repair,
+            zone=zone,
         )
-        memories = self._with_contents(user_id, found, options.leave_out)
+        memories = self._with_contents(user_id, found, options.leave_out, zone)
         trace.stage("search", memories, {"recipe": recipe.name, "repaired": found.is_repaired})
         packaged = package(options.mode, query, memories, limit)
         trace.stage("packaging", packaged.memories, {"type": packaged.signal.package_type})
@@ -98,8 +104,9 @@ class MemoryService:
             retrieval_summary=retrieval,
             packaging_summary=packaging,
             assembly_summary=assembly,
-            milliseconds=found.milliseconds,
+            milliseconds=(perf_counter() - began) * 1000 - found.embedding_milliseconds,
             scores=found.ranking.scores,
+            period=found.period,
         )
 
     def search_for(
@@ -122,14 +129,14 @@ class MemoryService:
             )
         return result.plain()
 
-    def _with_contents(self, user_id: str, found: Found, leave_out: str) -> list[FoundMemory]:
-        """The candidates with their contents. One that was deleted meanwhile is gone."""
+    def _with_contents(self, user_id: str, found: Found, leave_out: str, zone: tzinfo) -> list[FoundMemory]:
+        """The candidates with their contents and local times. One that was deleted meanwhile is gone."""
         candidates = found.ranking.candidates
         ids = [each.row.memory_id for each in candidates]
         contents = self._store.read_now(lambda tx: tx.memory_index.contents(user_id, ids)) if ids else {}
         unwanted = _normalised(leave_out)
         memories = [
-            FoundMemory.of(each, contents[each.row.memory_id])
+            FoundMemory.of(each, contents[each.row.memory_id], zone)
             for each in candidates
             if each.row.memory_id in contents
         ]
@@ -162,6 +169,12 @@ def own_memory(tx: Transaction, user_id: str, memory_id: str) -> Memory | None:
     memory = tx.memories.get(imported.memory_id if imported else memory_id)
     is_own = memory is not None and memory.user_id == user_id and memory.source_type != MEMORY_BLOCK
     return memory if is_own else None
+
+
+def time_zone_of(tx: Transaction, user_id: str) -> tzinfo:
+    """The time zone that the client of a person's latest conversation named; else UTC."""
+    latest = tx.conversations.of_person(user_id, limit=1)
+    return in_time_zone(tx.now, latest[0].preferences.get("time_zone") if latest else None).tzinfo or UTC
 
 
 def retrieval_row(

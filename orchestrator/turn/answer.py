@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
+from datetime import UTC
 from functools import partial
 from time import perf_counter
 from types import MappingProxyType
@@ -168,7 +169,11 @@ async def recall(
     """Search long-term memory; add facts of other conversations, and leave out what is in the history."""
     turn, given = answer.turn, answer.known_facts(everything=is_about_memory(understanding))
     answer.searched = await answer.services.memory.recall.search(
-        embedded, turn.conversation.user_id, turn.conversation_id, [each.memory.id for each in given]
+        embedded,
+        turn.conversation.user_id,
+        turn.conversation_id,
+        [each.memory.id for each in given],
+        situation.now.tzinfo or UTC,
     )
     return beyond(situation.blocks, answer.searched, given)
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any, Final
 
 from agents.ports import KNOWN, Embedded, MemoryHit, Recalled
 from agents.tools.toolbox import Arguments
 from agents.values import ActKind, Understanding
 from memory_blocks.models import Blocks
+from orchestrator.ops.clock import in_time_zone
 from orchestrator.remember.known import KnownFact
 from orchestrator.remember.utterances import UTTERANCE
 from orchestrator.store.engine.database import Transaction
@@ -66,7 +68,8 @@ def is_memory_request(understanding: Understanding) -> bool:
 def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) -> Recalled:
     """The memories that the turn uses: those found, and the facts that it was given besides.
 
-    Messages that are still in the history are left out, because the brain reads those anyway.
+    Messages that are still in the history are left out, because the brain reads those anyway. If the search
+    was narrowed to a time, facts that were said at another time are left out, too.
     """
     in_history = {turn.user_message.message_id for turn in blocks.conversation_history.turns}
     kept = [
@@ -80,6 +83,7 @@ def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) 
         _hit(each, min(max(recalled.scores.get(each.memory.id, 0.0), 0.0), lowest))
         for each in known
         if each.memory.id not in found
+        and (recalled.period is None or recalled.period.covers(each.fact.said_at))
     ]
     kept += sorted(given, key=lambda hit: -hit.score)
     return replace(
@@ -110,7 +114,11 @@ class MemorySearch:
         text = str(arguments["query"])
         (vector,) = await asyncio.to_thread(services.agents.embedder.embed, [text])
         found = await services.memory.recall.search(
-            Embedded(text, vector), turn.conversation.user_id, turn.conversation_id
+            Embedded(text, vector),
+            turn.conversation.user_id,
+            turn.conversation_id,
+            zone=in_time_zone(turn.message.created_at, turn.conversation.preferences.get("time_zone")).tzinfo
+            or UTC,
         )
         found = replace(found, memories=found.memories[: int(arguments.get("limit", _MOST_FOUND))])
         if found.memories:
@@ -122,7 +130,8 @@ class MemorySearch:
                 self.fence,
                 step="recall",
             )
-        return {"memories": [_as_result(hit) for hit in found.memories]}
+        dates = {"only_said": str(found.period)} if found.period else {}
+        return {"memories": [_as_result(hit) for hit in found.memories], **dates}
 
 
 def _as_result(hit: MemoryHit) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 import pytest
 
 from tests.support.brains.kept_conversations import Talk
+from tests.support.brains.models import minilm
+from tests.support.builders import HandClock
+from tests.support.orchestrators import an_orchestrator, local_brain
+from tests.support.protocol_client import conversing
 
 
 async def answer(*messages: str) -> str:
@@ -61,3 +65,18 @@ async def test_what_is_forgotten_is_not_quoted_any_more() -> None:
 
 async def test_two_medicines_asked_about_as_both_are_compared() -> None:
     assert "bleeding" in await answer("Dad takes warfarin and wants aspirin", "can he take both?")
+
+
+async def test_dates_and_times_are_those_of_the_person(embedded: str) -> None:
+    clock = HandClock()  # 10:30 UTC, which is half past midnight of the next day on Kiritimati
+    orchestrator = an_orchestrator(embedded, local_brain(), embedder=minilm(), clock=clock, remembers=True)
+    async with orchestrator.open():
+        async with conversing(orchestrator, timeZone="Pacific/Kiritimati") as peer:
+            await peer.ask("My knee hurts on the stairs")
+        clock.tick(86_400)
+        async with conversing(orchestrator, timeZone="Pacific/Kiritimati") as peer:
+            frames = await peer.ask("What did I tell you about my knee yesterday?")
+
+    said = "".join(frame.body.get("text", "") for frame in frames)
+    assert '"My knee hurts on the stairs" (16 January, 00:30, in an earlier conversation)' in said
+    assert "I looked only at 16 January 2024." in said

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
 from agents.local import LocalBrain
@@ -59,7 +60,12 @@ class _FixedRecall:
         self._store, self._count = store, count
 
     async def search(
-        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self,
+        query: Embedded,
+        person_id: str,
+        conversation_id: str,
+        watched: Sequence[str] = (),
+        zone: tzinfo = UTC,
     ) -> Recalled:
         """The memories of this person, created at the first search."""
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from agents.local.dialogue import NEAREST, NOT_TOLD, TOLD, Talk, stems
 from agents.local.reading.clauses import PERSON, plain, split
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
 from agents.local.search import Asked, Search, asked_kinds, topic_words
-from agents.ports import MemoryHit
+from agents.ports import MemoryHit, Period, Recalled
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 from memory_blocks.facts.changes import CurrentFact, Decider
 
@@ -29,16 +29,31 @@ _LEAD: Final = re.compile(r"^(?:(?:and|but|so|also|oh|that) )+", re.IGNORECASE)
 def answer(
     question: str,
     facts: Sequence[CurrentFact],
+    recalled: Recalled,
+    talk: Talk,
+    search: Search,
+    now: datetime,
+) -> str:
+    """The answer to a question about memory, in quotations, and which dates its time words were taken for.
+
+    What this conversation has comes first, then what the search of long-term memory found, then what is
+    nearest to the question; it says so.
+    """
+    period = recalled.period
+    if period is not None:
+        facts = [fact for fact in facts if _is_of(period, fact, now)]
+    said = _answer(question, facts, recalled.memories, talk, search, now)
+    return said if period is None else f"{said} {_dates_taken(period)}"
+
+
+def _answer(
+    question: str,
+    facts: Sequence[CurrentFact],
     hits: Iterable[MemoryHit],
     talk: Talk,
     search: Search,
     now: datetime,
 ) -> str:
-    """The answer to a question about memory, in quotations.
-
-    What this conversation has comes first, then what the search of long-term memory found, then what is
-    nearest to the question; it says so.
-    """
     low = plain(question)
     if found := _by_position(low, facts, talk, now):
         return f"{TOLD}: {'; '.join(found)}."
@@ -171,9 +186,30 @@ def when_said(at: datetime, now: datetime, *, elsewhere: bool) -> str:
 
 
 def clock(at: datetime, now: datetime) -> str:
-    """A time of the day, with the date if it was another day."""
+    """A time of the day in the time zone of `now`, with the date if it was another day."""
+    at = at.astimezone(now.tzinfo)
     day = "" if at.date() == now.date() else f"{at.day} {at:%B}, "
-    return f"{day}{at:%H:%M} UTC"
+    return f"{day}{at:%H:%M}{' UTC' if now.tzinfo is UTC else ''}"
+
+
+def _is_of(period: Period, fact: CurrentFact, now: datetime) -> bool:
+    """Whether a fact was said in a period, or today with the same time words."""
+    said_at = fact.said_at.astimezone(now.tzinfo)
+    return period.covers(said_at) or (
+        said_at.date() == now.date() and plain(period.words) in plain(fact.words)
+    )
+
+
+def _dates_taken(period: Period) -> str:
+    """A sentence that says which dates a question's time words were taken for."""
+    if period.event_at is not None:
+        return f"I took {_date(period.event_at)} as the date in \u201c{period.words}\u201d."
+    first, last = (_date(each) for each in (period.start, period.last) if each)
+    return f"I looked only at {first}." if first == last else f"I looked only from {first} to {last}."
+
+
+def _date(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B %Y}"
 
 
 def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: datetime) -> tuple[str, ...]:

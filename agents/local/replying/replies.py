@@ -223,9 +223,7 @@ class Replies:
             return self._summary(turn) if turn.earlier else self._pick("first_time", turn)
         if re.search(r"\byou (?:said|say|told|advised|suggested|recommended)\b", low):
             return self._pick("own_words", turn)
-        return memory.answer(
-            words, turn.talk.facts, turn.recalled.memories, turn.talk, self._search, turn.now
-        )
+        return memory.answer(words, turn.talk.facts, turn.recalled, turn.talk, self._search, turn.now)
 
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)

@@ -27,20 +27,45 @@ class PackagingInput:
 
 
 def assemble(package: Package, budget: int | None) -> Package:
-    """Trim a package until it fits: tiers are lowered first, then the least important memories leave."""
-    while budget is not None and package.tokens > budget and package.memories:
-        weakest = sorted(
-            package.memories, key=lambda each: (_LEAVES_FIRST[package.roles[each.id]], -each.position)
-        )
-        lowered = next((each.id for each in weakest if package.tiers.get(each.id) in _LOWER), None)
-        tiers, memories = dict(package.tiers), list(package.memories)
-        if lowered is not None:
-            tiers[lowered] = _LOWER[tiers[lowered]]
+    """Trim a package until it fits: tiers are lowered first, then the least important memories leave.
+
+    The order of the steps is known before, so the fewest that suffice are found by halving.
+    """
+    if budget is None or package.tokens <= budget:
+        return package
+    steps = _steps(package)
+    too_few, enough, fitting = 0, len(steps), _after(package, steps)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        tried = _after(package, steps[:middle])
+        if tried.tokens <= budget:
+            enough, fitting = middle, tried
         else:
-            memories.remove(weakest[0])
-            tiers.pop(weakest[0].id, None)
-        package = laid_out(package.signal, memories, package.roles, tiers or None)
-    return package
+            too_few = middle
+    return fitting
+
+
+def _steps(package: Package) -> list[tuple[FoundMemory, str | None]]:
+    """Every step of trimming, in order: a memory and the tier it gets, or None if it leaves."""
+    weakest = sorted(
+        package.memories, key=lambda each: (_LEAVES_FIRST[package.roles[each.id]], -each.position)
+    )
+    lowered: list[tuple[FoundMemory, str | None]] = []
+    for each in weakest:
+        tier = package.tiers.get(each.id)
+        while tier in _LOWER:
+            tier = _LOWER[tier]
+            lowered.append((each, tier))
+    return [*lowered, *((each, None) for each in weakest)]
+
+
+def _after(package: Package, steps: Sequence[tuple[FoundMemory, str | None]]) -> Package:
+    """The package after these steps."""
+    tiers = dict(package.tiers) | {each.id: tier for each, tier in steps if tier is not None}
+    gone = {each.id for each, tier in steps if tier is None}
+    memories = [each for each in package.memories if each.id not in gone]
+    tiers = {id: tier for id, tier in tiers.items() if id not in gone}
+    return laid_out(package.signal, memories, package.roles, tiers or None)
 
 
 def budget_of(mode: Mode, budget: int | None) -> int | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from agents.ports import Period
 from orchestrator.ops.clock import as_text
 from orchestrator.recall.context.summaries import (
     AssemblySummary,
@@ -38,8 +39,8 @@ class FoundMemory:
     signals: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, candidate: Candidate, content: Content) -> "FoundMemory":
-        """Put a candidate and its content together."""
+    def of(cls, candidate: Candidate, content: Content, zone: tzinfo = UTC) -> "FoundMemory":
+        """Put a candidate and its content together, with its time in the person's time zone."""
         row = candidate.row
         return cls(
             id=row.memory_id,
@@ -53,7 +54,7 @@ class FoundMemory:
             title=content.title,
             tags=content.tags,
             speaker=row.speaker,
-            said_at=row.said_at or row.created_at,
+            said_at=(row.said_at or row.created_at).astimezone(zone),
             external_id=row.external_id,
             source=row.source_info or {},
             signals=candidate.signals,
@@ -151,6 +152,8 @@ class RetrievalResult:
     milliseconds: float = 0.0
     scores: Mapping[str, float] = field(default_factory=dict)
     """The scores of watched memories, found or not."""
+    period: Period | None = None
+    """The time that the search was narrowed to."""
 
     @property
     def observability(self) -> dict[str, Any]:

@@ -6,9 +6,10 @@ memory is about, so it is a signal among others.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
+
+from agents.ports import Period
 
 _NUMBERS: Final = {
     word: number
@@ -31,26 +32,13 @@ _WEEKDAY: Final = re.compile(rf"\b(?:last|on) ({'|'.join(_WEEKDAYS)})\b", re.IGN
 _DAY: Final = re.compile(r"\b(today|this morning|yesterday|last night)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A stretch of time, from `start` until before `end`, and the words that name it."""
-
-    start: datetime
-    end: datetime
-    words: str
-
-    def __str__(self) -> str:
-        last = self.end - timedelta(seconds=1)
-        return f"{self.start:%Y-%m-%d} to {last:%Y-%m-%d}"
-
-
 def read(text: str, now: datetime, zone: tzinfo = UTC) -> Period | None:
     """The period that a query names, by the calendar of a time zone; None if it names none."""
     today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     for pattern, make in _RULES:
         if found := pattern.search(text[:2000]):
             start, end = make(found, today)
-            return Period(start.astimezone(UTC), end.astimezone(UTC), found.group())
+            return Period(start, end, found.group())
     return None
 
 

@@ -10,11 +10,11 @@ from orchestrator.recall.query.words import terms
 MOST_TERMS: Final = 60
 """A query with more different words is searched by its first ones."""
 
-_MONTHS: Final = (
+MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_MONTH: Final = re.compile(rf"\b({'|'.join(_MONTHS)})\b", re.IGNORECASE)
+_MONTH: Final = re.compile(rf"\b({'|'.join(MONTHS)})\b", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\b(19\d\d|20\d\d)\b")
 
 _PERFECT: Final = re.compile(
@@ -47,7 +47,7 @@ def read(text: str) -> Question:
     """Read a query."""
     found = tuple(dict.fromkeys(terms(text)))[:MOST_TERMS]
     head = text[:500]
-    months = {_MONTHS.index(each.lower()) + 1 for each in _MONTH.findall(head) if _is_month(each)}
+    months = {MONTHS.index(each.lower()) + 1 for each in _MONTH.findall(head) if _is_month(each)}
     years = {int(each) for each in _YEAR.findall(head)}
     several = any(rule.search(head.strip()) for rule in (_PERFECT, _COUNTED, _PLURAL))
     return Question(text, found, frozenset(months), frozenset(years), several)

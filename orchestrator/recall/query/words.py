@@ -17,7 +17,7 @@ _STOP_TEXT: Final = """
     where which while who whom whose why will with would yes you your yours yourself yourselves d m don doesn
     didn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn mustn needn
 """
-_STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
+STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
 
 _VOWEL: Final = r"(?:[aeiou]|(?<=[^aeiou])y)"
 _HAS_VOWEL: Final = re.compile(_VOWEL)
@@ -60,7 +60,7 @@ def terms(text: str) -> list[str]:
     """The stems of the words of a text that are no stop words, in their order."""
     plain = unicodedata.normalize("NFKC", text[:MOST_CHARACTERS]).lower()
     words = _WORD.findall(plain)
-    return [stem(word) for word in words if word not in _STOP_WORDS and (len(word) > 1 or word.isdigit())]
+    return [stem(word) for word in words if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
 @lru_cache(maxsize=50_000)

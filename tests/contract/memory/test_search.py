@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.embedders.scripted import WordEmbedder
 from orchestrator.errors import BAD_RECIPE, INTERNAL, AnamnesisError
+from orchestrator.recall import searcher as searcher_module
+from orchestrator.recall import service as service_module
 from orchestrator.recall.context.collector import TraceConfig
 from orchestrator.recall.context.result import RetrievalResult
 from orchestrator.recall.person_index import PersonIndex
@@ -157,6 +160,94 @@ def test_time_words_narrow_to_dates_and_the_result_says_which(
     assert set(found(never)) == {"old", "new"}
     assert never.retrieval_summary is not None
     assert never.retrieval_summary.period is None
+
+
+def test_yesterday_is_that_of_the_person_whose_time_zone_is_known(
+    store: Store, service: MemoryService, clock: HandClock
+) -> None:
+    zone = "Pacific/Kiritimati"  # 14 hours before UTC, so 10:30 UTC is half past midnight there
+    imported(
+        store,
+        ANN,
+        [
+            {"id": "early", "text": "My head hurts", "date": "2024-01-14T05:00:00Z"},
+            {"id": "late", "text": "My head hurts again", "date": "2024-01-15T09:00:00Z"},
+        ],
+    )
+    assert f"{clock.now():%Y-%m-%d %H:%M}" == "2024-01-15 10:30"
+
+    in_utc = service.search(ANN, "Did my head hurt yesterday?", SearchOptions(zone=UTC))
+    store.write_now(lambda tx: tx.conversations.create(ANN, preferences={"time_zone": zone}))
+    of_person = service.search(ANN, "Did my head hurt yesterday?")
+
+    assert (found(in_utc), found(of_person)) == (["early"], ["late"])
+    assert (str(in_utc.period), str(of_person.period)) == (
+        "2024-01-14 to 2024-01-14",
+        "2024-01-15 to 2024-01-15",
+    )
+    assert "[said 2024-01-15]" in of_person.injection_text
+
+
+def test_a_search_is_narrowed_by_an_event_that_the_person_told_of(
+    store: Store, service: MemoryService
+) -> None:
+    imported(
+        store,
+        ANN,
+        [
+            {"id": "old", "text": "I take ibuprofen for pain", "date": "2023-03-01"},
+            {"id": "event", "text": "The surgery was on 5 March 2023", "date": "2023-03-09"},
+            {"id": "new", "text": "I take paracetamol for pain", "date": "2023-03-12"},
+            {"id": "undated", "text": "I take something for pain"},
+        ],
+    )
+
+    before = service.search(ANN, "What did I take for pain before the surgery?")
+    since = service.search(ANN, "What did I take for pain since my surgery?")
+    unknown = service.search(ANN, "What did I take for pain before the wedding?")
+
+    assert found(before) == ["old"]
+    assert "new" in found(since)
+    assert "old" not in found(since)
+    assert {"old", "new"} <= set(found(unknown))
+    periods_taken = [
+        each.retrieval_summary.period for each in (before, since, unknown) if each.retrieval_summary
+    ]
+    assert periods_taken == [
+        "until 2023-03-04, before the surgery on 2023-03-05",
+        "from 2023-03-05, since my surgery on 2023-03-05",
+        None,
+    ]
+
+
+def test_the_time_of_a_search_counts_reading_and_packaging_but_not_the_embedding(
+    store: Store, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_texts(store, ANN, *HEALTH)
+    seconds = 0.0
+
+    def takes(target: Any, name: str, duration: float) -> None:
+        work = getattr(target, name)
+
+        def slow(*given: Any, **named: Any) -> Any:
+            nonlocal seconds
+            seconds += duration
+            return work(*given, **named)
+
+        monkeypatch.setattr(target, name, slow)
+
+    embedder = WordEmbedder()
+    for module in (service_module, searcher_module):
+        monkeypatch.setattr(module, "perf_counter", lambda: seconds)
+    takes(embedder, "embed", 100)
+    takes(searcher_module, "rank", 1)
+    takes(service_module, "package", 2)
+    takes(service_module, "finalize_packaging_trace", 4)
+    takes(MemoryService, "_with_contents", 8)
+
+    result = a_service(store, clock, embedder=embedder).search(ANN, "penicillin")
+
+    assert result.milliseconds == 15_000
 
 
 def test_a_misspelt_word_is_found_unless_repair_is_skipped(store: Store, service: MemoryService) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,12 @@ class Finding:
     memory_id = ""
 
     async def search(
-        self, query: Embedded, person_id: str, conversation_id: str, watched: Sequence[str] = ()
+        self,
+        query: Embedded,
+        person_id: str,
+        conversation_id: str,
+        watched: Sequence[str] = (),
+        zone: tzinfo = UTC,
     ) -> Recalled:
         if not self.memory_id:
             return Recalled()

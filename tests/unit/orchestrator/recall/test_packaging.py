@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.recall.context import assembly as assembly_module
+from orchestrator.recall.context import packaging as packaging_module
 from orchestrator.recall.context.assembly import (
     DEFAULT_TOKEN_BUDGET,
     PackagingInput,
@@ -253,3 +255,46 @@ def test_all_four_roles_are_reachable() -> None:
     memories = [a_memory(1), a_memory(2), a_memory(3, score=0.1), a_memory(4, source={"current": False})]
 
     assert set(assign_roles(memories).values()) == {"primary", "supporting", "contextual", "historical"}
+
+
+def test_trimming_a_thousand_memories_lays_out_a_few_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    memories = [
+        a_memory(number, score=1 - number / 2000, content=f"Something {number} was said. And more about it.")
+        for number in range(1, 1001)
+    ]
+    layouts = []
+
+    def counted(*given: Any) -> Package:
+        layouts.append(len(given[1]))
+        return packaging_module.laid_out(*given)
+
+    monkeypatch.setattr(assembly_module, "laid_out", counted)
+
+    _, assembly, final = summed_up("tiered", memories, limit=1000, budget=200)
+
+    assert final.memories
+    assert assembly.final_token_cost <= 200
+    assert len(layouts) < 20
+
+
+@given(
+    scores=st.lists(st.floats(0, 1), min_size=1, max_size=12),
+    mode=st.sampled_from(["packed", "tiered"]),
+    budget=st.integers(1, 400),
+)
+def test_trimming_stops_as_soon_as_the_context_fits(scores: list[float], mode: Any, budget: int) -> None:
+    memories = [
+        a_memory(place, score=score, content=f"Something {place} was said. " * (1 + place % 4))
+        for place, score in enumerate(sorted(scores, reverse=True), 1)
+    ]
+
+    packaging, _, final = summed_up(mode, memories, limit=12, budget=budget)
+
+    full = package(mode, "diet", memories, 12)
+    assert final.tokens <= budget
+    if packaging.token_cost <= budget:
+        assert final == assembly_module.assemble(full, None)
+        return
+    steps = assembly_module._steps(full)
+    tried = [assembly_module._after(full, steps[:count]) for count in range(len(steps) + 1)]
+    assert final == next(each for each in tried if each.tokens <= budget)
