@@ -127,14 +127,14 @@ def _add_resources(
     for router in (
         conversations.build_resource(resources, pseudonyms, body_limit),
         messages.build_router(resources),
-        blocks.build_router(resources),
+        blocks.build_router(resources, pseudonyms),
         archived_turns.build_router(resources),
-        exports.build_router(resources),  # before `/v1/traces/{trace_id}`
-        traces.build_router(resources, app.state.feed, access),
+        exports.build_router(resources, pseudonyms),  # before `/v1/traces/{trace_id}`
+        traces.build_router(resources, pseudonyms, app.state.feed, access),
         explanations.build_router(resources),
         tool_uses.build_router(resources),
         safety_events.build_router(resources),
-        memories.build_router(resources, body_limit),
+        memories.build_router(resources, pseudonyms, body_limit),
         retrievals.build_router(resources, pseudonyms),
         overview.build_router(resources),
     ):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,8 +14,8 @@ from orchestrator.store.repositories.api.pages import Position, TraceEntry, Trac
 LOOKBACK: Final = timedelta(seconds=5)
 """How far back each read begins: a transaction that began earlier may be committed later."""
 BATCH: Final = 500
-QUIET_SECONDS: Final = 15.0
-"""After this long without a trace, the follower is woken, so that it can check its connection."""
+CHECK_SECONDS: Final = 15.0
+"""A follower gets None so often, whatever else happens, so that it can check its connection."""
 
 
 class TraceFeed:
@@ -28,10 +28,11 @@ class TraceFeed:
         self._is_closed = False
 
     async def follow(
-        self, which: TraceFilter, after: Position | None = None, *, quiet_seconds: float = QUIET_SECONDS
+        self, which: TraceFilter, after: Position | None = None, *, check_seconds: float = CHECK_SECONDS
     ) -> AsyncGenerator[TraceEntry | None, None]:
-        """New traces in the order in which they appear, and None after a pause. Ends when the feed closes.
+        """New traces in the order in which they appear, and None every `check_seconds`.
 
+        It ends when the feed closes.
         With `after`, traces since that position come first; some of them may have been seen before.
         """
         with self._following() as woken:
@@ -43,8 +44,12 @@ class TraceFeed:
                 known, newest = {each.id: each.created_at for each in recent}, now
             else:
                 known, newest = {after.id: after.at}, after.at
-            since = newest - LOOKBACK
+            since, now_seconds = newest - LOOKBACK, asyncio.get_running_loop().time
+            check_at = now_seconds() + check_seconds
             while not self._is_closed:
+                if now_seconds() >= check_at:
+                    yield None
+                    check_at = now_seconds() + check_seconds
                 woken.clear()
                 page = await self._store.read(partial(_read, _from(which, since)))
                 for entry in page:
@@ -57,11 +62,9 @@ class TraceFeed:
                     continue
                 since = newest - LOOKBACK
                 known = {id: at for id, at in known.items() if at >= since}
-                try:
-                    async with asyncio.timeout(quiet_seconds):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(check_at):
                         await woken.wait()
-                except TimeoutError:
-                    yield None
 
     def close(self) -> None:
         """End all followers: the server is stopping."""

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.api.access.checking import caller_of, facts_of
-from orchestrator.api.access.pseudonyms import Pseudonyms
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.access.roles import READS_FACTS, Caller, Role
 from orchestrator.api.answers import (
     Answer,
@@ -217,10 +217,9 @@ def build_resource(resources: Resources, pseudonyms: Pseudonyms, body_limit: int
 
     def show(caller: Caller, entry: ConversationEntry) -> ConversationFacts:
         is_own = entry.user_id == caller.person
-        named = entry.user_id if is_own or caller.sees_names else pseudonyms.of(entry.user_id)
         return ConversationFacts(
             id=entry.id,
-            person=named,
+            person=Names(caller, pseudonyms).person(entry.user_id),
             title=entry.title if is_own else None,
             status=entry.status,
             turns=entry.turns,

@@ -1,10 +1,15 @@
 """`anamnesis conversations`: lists conversations, without their messages."""
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import Invocation, with_invocation
+from orchestrator.cli.options import Invocation, operator_name, with_invocation
+
+if TYPE_CHECKING:
+    from orchestrator.store.engine.database import Transaction
+    from orchestrator.store.repositories.api.pages import ConversationEntry
 
 
 @click.command()
@@ -25,18 +30,26 @@ def conversations(
     """List conversations, the most recently active first.
 
     `anamnesis export` and `anamnesis blocks` show what is in one of them; `anamnesis explain` shows why an
-    answer was given.
+    answer was given. A search leaves a trace with your name in each conversation that it finds.
     """
     settings = invocation.settings(quietly=True)
 
+    from orchestrator.inspection.looks import Look, trace_text
     from orchestrator.ops.clock import as_text
     from orchestrator.store.repositories.api.pages import ConversationFilter
     from orchestrator.wiring import open_store
 
     which = ConversationFilter(user_id=user, status=status, search=search)
+
+    def read(tx: "Transaction") -> "list[ConversationEntry]":
+        listed = tx.pages.conversations(which, None, limit)
+        for each in listed if search is not None else ():
+            trace_text(tx, each.id, Look(operator_name()), "messages, to search them")
+        return listed
+
     store = open_store(settings)
     try:
-        found = store.read_now(lambda tx: tx.pages.conversations(which, None, limit))
+        found = store.write_now(read) if search is not None else store.read_now(read)
     finally:
         store.close_now()
     for each in found:

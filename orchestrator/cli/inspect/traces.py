@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.options import Invocation, with_invocation
+from orchestrator.cli.options import Invocation, operator_name, with_invocation
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -47,7 +47,7 @@ def traces(
     """List every read and write of a memory in a CONVERSATION, in order.
 
     Without CONVERSATION, lists the newest ones of all conversations, newest first, without their contents;
-    so does --follow.
+    so does --follow. Reading the contents leaves a trace with your name.
     """
     settings = invocation.settings(quietly=True)
 
@@ -107,7 +107,7 @@ def _show(store: "Store", which: "TraceFilter", conversation: str, as_json: bool
     from memory_blocks.trace_text import as_line
     from orchestrator.ops.clock import as_text
 
-    found = store.read_now(lambda tx: _in_order(tx, which, conversation))
+    found = store.write_now(lambda tx: _read(tx, which, conversation))
     for trace in found:
         if as_json:
             row = {name: value for name, value in asdict(trace).items() if not name.endswith("_at")}
@@ -118,6 +118,16 @@ def _show(store: "Store", which: "TraceFilter", conversation: str, as_json: bool
             click.echo(f"    {as_line(trace.content)}")
     if not found and not as_json:
         click.echo("No memory has been read or written yet.")
+
+
+def _read(tx: "Transaction", which: "TraceFilter", conversation: str) -> "list[Trace]":
+    """The traces in order. That they were read is itself traced."""
+    from orchestrator.inspection.looks import Look, trace_text
+
+    found = _in_order(tx, which, conversation)
+    if found:
+        trace_text(tx, conversation, Look(operator_name()), f"{len(found)} traces")
+    return found
 
 
 def _in_order(tx: "Transaction", which: "TraceFilter", conversation: str) -> "list[Trace]":

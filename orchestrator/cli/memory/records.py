@@ -1,9 +1,11 @@
-"""`anamnesis memory list`, `show`, `edit`, `rate`, `pin`, `archive`, `delete`, `undo`, `export`, `report`."""
+"""`anamnesis memory list`, `show`, `edit`, `rate`, `pin`, `archive`, `delete`, `undo`, `export`, `report`.
 
-import getpass
+Commands that show a text leave a trace with the operator's name; looking changes nothing else.
+"""
+
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestrator.cli.memory.search import memory
-from orchestrator.cli.options import Invocation, person_argument, with_invocation
+from orchestrator.cli.options import Invocation, operator_name, person_argument, with_invocation
 
 if TYPE_CHECKING:
     from orchestrator.inspection.memories import MemoryDecisions
-    from orchestrator.remember.changing import Act, MemoryChanges
+    from orchestrator.remember.changing import Act, Deletion, MemoryChanges
     from orchestrator.store.engine.database import Store, Transaction
     from orchestrator.store.rows import Memory, Retrieval
 
@@ -34,6 +36,17 @@ def _store(invocation: Invocation) -> "Iterator[Store]":
         store.close_now()
 
 
+def _trace_look(
+    tx: "Transaction", user: str, found: "Sequence[Memory]", memory_id: str | None = None
+) -> None:
+    """Store a trace that an operator has read these memories; with `memory_id`, one of that memory."""
+    from orchestrator.inspection.looks import Look, trace_memory
+
+    if found:
+        what = f"memory {memory_id}" if memory_id else f"{len(found)} memories"
+        trace_memory(tx, Look(operator_name()), user, what, memory_id=memory_id)
+
+
 @memory.command("list")
 @person_argument
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
@@ -42,12 +55,15 @@ def _store(invocation: Invocation) -> "Iterator[Store]":
 @with_invocation
 def list_(invocation: Invocation, user: str, limit: int, everything: bool, as_json: bool) -> None:
     """List the memories of USER: pinned ones first, then the newest."""
+
+    def read(tx: "Transaction") -> "tuple[list[Memory], dict[str, str]]":
+        memories = tx.memories
+        kept = memories.of_person_ever(user)[-limit:] if everything else memories.of_person(user, limit=limit)
+        _trace_look(tx, user, kept)
+        return kept, _imported_ids(tx, user)
+
     with _store(invocation) as store:
-        if everything:
-            found = store.read_now(lambda tx: tx.memories.of_person_ever(user))[-limit:]
-        else:
-            found = store.read_now(lambda tx: tx.memories.of_person(user, limit=limit))
-        names = store.read_now(lambda tx: _imported_ids(tx, user))
+        found, names = store.write_now(read)
     for each in found:
         if as_json:
             click.echo(json.dumps(_plain(each, names), ensure_ascii=False))
@@ -83,10 +99,11 @@ def show(invocation: Invocation, user: str, memory_id: str, as_json: bool) -> No
             }
             for each in tx.memories.ledger.of_memory(user, found.id)
         ]
+        _trace_look(tx, user, [found], found.id)
         return _plain(found, _imported_ids(tx, user)), entries
 
     with _store(invocation) as store:
-        shown, entries = store.read_now(read)
+        shown, entries = store.write_now(read)
     if as_json:
         click.echo(json.dumps({**shown, "ledger": entries}, ensure_ascii=False, indent=2))
         return
@@ -103,10 +120,9 @@ def _change(
     """Change memories, with traces; returns what changed, and the names of imported memories."""
     from orchestrator.inspection.looks import Look
     from orchestrator.inspection.memories import MemoryDecisions
-    from orchestrator.store.repositories.turn.traces import STAFF
     from orchestrator.wiring import build_ledger, load_roster
 
-    look = Look(f"{STAFF}:{getpass.getuser()}")
+    look = Look(operator_name())
     ledger = build_ledger(invocation.settings(quietly=True), load_roster(invocation.config))
 
     def work(tx: "Transaction") -> "tuple[Act, dict[str, str]]":
@@ -195,13 +211,13 @@ def delete(invocation: Invocation, user: str, memory_id: str, final: bool, dry_r
     """
     from orchestrator.remember.changing import MemoryChanges
 
+    def preview(tx: "Transaction") -> "tuple[Deletion, dict[str, str]]":
+        gone = MemoryChanges(tx, user, "").preview(memory_id, even_deleted=final)
+        _trace_look(tx, user, [*gone.memories, *gone.derived, *gone.utterances])
+        return gone, _imported_ids(tx, user)
+
     with _store(invocation) as store:
-        gone, names = store.read_now(
-            lambda tx: (
-                MemoryChanges(tx, user, "").preview(memory_id, even_deleted=final),
-                _imported_ids(tx, user),
-            )
-        )
+        gone, names = store.write_now(preview)
     groups = {"": gone.memories, "derived from it: ": gone.derived, "it rests on: ": gone.utterances}
     for why, memories in groups.items():
         for each in memories:
@@ -257,10 +273,11 @@ def export(invocation: Invocation, user: str) -> None:
                 "tags": list(each.tags) or None,
             }
             lines.append({name: value for name, value in line.items() if value is not None})
+        _trace_look(tx, user, ordered)
         return lines
 
     with _store(invocation) as store:
-        for line in store.read_now(read):
+        for line in store.write_now(read):
             click.echo(json.dumps(line, ensure_ascii=False))
 
 

@@ -1,6 +1,5 @@
 """`anamnesis memory`: imports long-term memories, searches them, and says why one was or was not found."""
 
-import getpass
 import json
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import click
 from orchestrator.cli.options import (
     FOUND_SOMETHING,
     Invocation,
+    operator_name,
     person_argument,
     shared_options,
     with_invocation,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agents.ports import Embedder
     from orchestrator.recall.context.result import RetrievalResult
     from orchestrator.recall.service import MemoryService
-    from orchestrator.store.engine.database import Store
+    from orchestrator.store.engine.database import Store, Transaction
 
 _file = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
@@ -42,7 +42,6 @@ class Access:
 @contextmanager
 def opened(invocation: Invocation, *, quietly: bool = True) -> Iterator[Access]:
     """Open the store and load the embedding model, while the block runs."""
-    from orchestrator.store.repositories.turn.traces import STAFF
     from orchestrator.wiring import build_memory, load_embedder, open_store
 
     settings = invocation.settings(quietly=quietly)
@@ -50,7 +49,7 @@ def opened(invocation: Invocation, *, quietly: bool = True) -> Iterator[Access]:
     try:
         embedder = load_embedder(settings)
         service = build_memory(settings, store, embedder, invocation.config)
-        yield Access(store, embedder, service, f"{STAFF}:{getpass.getuser()}")
+        yield Access(store, embedder, service, operator_name())
     finally:
         store.close_now()
 
@@ -179,15 +178,22 @@ def _search_all(access: Access, user: str, queries: Path, options: Any) -> None:
 
 
 def _record(access: Access, user: str, results: "list[RetrievalResult]") -> None:
-    """Store which searches were made. A search that named a memory found it without searching."""
+    """Store which searches were made, and a trace of the look if memories were found.
+
+    A search that named a memory found it without searching.
+    """
+    from orchestrator.inspection.looks import Look, trace_memory
     from orchestrator.recall.service import retrieval_row
 
     searched = [each for each in results if each.retrieval_summary is not None]
-    access.store.write_now(
-        lambda tx: tx.memory_index.record(
-            [retrieval_row(each, tx, user, actor=access.actor) for each in searched]
-        )
-    )
+    found = sum(len(each.memories) for each in results)
+
+    def write(tx: "Transaction") -> None:
+        tx.memory_index.record([retrieval_row(each, tx, user, actor=access.actor) for each in searched])
+        if found:
+            trace_memory(tx, Look(access.actor), user, f"{found} memories that a search found")
+
+    access.store.write_now(write)
 
 
 def _say_why(access: Access, user: str, query: str, options: Any, why_id: str, *, as_json: bool) -> None:

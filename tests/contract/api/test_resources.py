@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from agents.values import FactReading
 from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import Label
 from orchestrator.api.access.roles import Role
-from orchestrator.api.routes.memory import exports
+from orchestrator.api.answers import position_cursor
+from orchestrator.api.routes.memory import exports, traces
 from orchestrator.api.server import listening
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
+from orchestrator.store.repositories.api.pages import Position
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import Site, a_site, a_talk
 from tests.support.memory.memories import import_texts
@@ -480,6 +483,35 @@ async def test_new_traces_are_followed_live(address: str, tmp_path: Path) -> Non
             await asyncio.gather(resumed, return_exceptions=True)
 
 
+@pytest.mark.timeout(120)
+async def test_a_revoked_key_ends_its_stream_although_the_server_is_never_quiet(
+    embedded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "CHECK_SECONDS", 0.3)
+    async with a_site(embedded, tmp_path) as site, a_talk(site, SAID):
+        store, token = site.orchestrator.store, await site.key("eve", Role.OPERATOR)
+
+        async def keep_busy() -> None:
+            while True:
+                await store.write(lambda tx: tx.conversations.create(BOB))
+                await asyncio.sleep(0.02)
+
+        async with listening(site.app) as server, httpx.AsyncClient() as http:
+            url = f"http://127.0.0.1:{server.port}/v1/traces/stream?of=all&type=none"
+            headers, busy = {"Authorization": f"Bearer {token}"}, asyncio.create_task(keep_busy())
+            async with asyncio.timeout(60), http.stream("GET", url, headers=headers) as answer:
+                lines = answer.aiter_lines()
+                assert await anext(lines) == ": following"
+                while await anext(lines) != ": still here":
+                    pass
+                await store.write(lambda tx: tx.api_keys.revoke(token.partition(".")[0]))
+                async for _ in lines:  # it ends
+                    pass
+            assert not busy.done()
+            busy.cancel()
+            await asyncio.gather(busy, return_exceptions=True)
+
+
 # --- searches ---------------------------------------------------------------------------------------------
 
 
@@ -760,6 +792,84 @@ async def test_an_analyst_sees_pseudonyms_and_texts_only_by_a_named_grant(
         assert (trace.meta or {})["reason"] == "study 12"
         by_name = await site.http.get(HERE, headers=plain, params={"of": "all", "person": ANN})
         assert problem(by_name) == (403, "missing_role")
+
+
+async def test_an_analyst_finds_no_name_in_lists_exports_streams_and_blocks(
+    embedded: str, tmp_path: Path
+) -> None:
+    reading = FactReading(
+        op=Op.ADD, kind="allergies", subject="person", value="nuts", stable=True, decided_by=Decider.LOCAL
+    )
+    brain = ScriptedBrain(changes=[(reading,)])
+    async with (
+        a_site(embedded, tmp_path, brain, remembers=True) as site,
+        a_talk(site, "I am allergic to nuts", person="annabel") as peer,
+    ):
+        here, annabel = f"{HERE}/{peer.conversation_id}", site.person("annabel")
+        (fact,) = (await site.get("/v1/memories", annabel, kind="fact"))["items"]
+        await site.http.patch(f"/v1/memories/{fact['id']}", headers=annabel, json={"value": "eggs"})
+        await site.get(f"{here}/blocks/active_session", annabel)  # she looks at it herself
+        eve = await site.staff(Role.OPERATOR, reason="Annabel Smith asked")
+        await site.get(f"{here}/transcript", eve)
+        plain = await site.staff(Role.ANALYST, name="ida")
+        granted = await site.staff(
+            Role.ANALYST, scopes=("*", "texts:read"), granted_for="study 12", name="ida"
+        )
+        ada = await site.staff(Role.AUDITOR, name="ada")
+        looked = (await site.get("/v1/traces", eve, of="all", actor="operator"))["items"][0]["id"]
+        everything_said = [
+            await site.http.get(path, headers=plain, params=query)
+            for path, query in (
+                (HERE, {"of": "all"}),
+                ("/v1/traces", {"of": "all"}),
+                ("/v1/traces", {"of": "all", "actor": "person"}),
+                (f"{here}/traces", {}),
+                ("/v1/traces/export", {"of": "all"}),
+                ("/v1/traces/export", {"of": "all", "format": "csv"}),
+                ("/v1/retrievals", {"of": "all"}),
+                ("/v1/turns", {"of": "all"}),
+                ("/v1/safety-events", {"of": "all"}),
+                (f"{here}/blocks", {}),
+                (f"{here}/blocks/active_session/revisions", {}),
+            )
+        ]
+        facts_of_texts = [
+            await site.get(f"/v1/traces/{looked}", granted),
+            (await site.get(f"{here}/blocks/active_session", granted))["written"],
+            (await site.get(f"/v1/memories/{fact['id']}/lineage", granted))["changes"],
+            (await site.get(f"/v1/memories/{fact['id']}", granted))["person"],
+        ]
+        async with listening(site.app) as server, httpx.AsyncClient() as http:
+            url = f"http://127.0.0.1:{server.port}/v1/traces/stream?of=all"
+            position = position_cursor(Position(datetime(2020, 1, 1, tzinfo=UTC), ""))
+            async with (
+                asyncio.timeout(30),
+                http.stream("GET", url, headers={**plain, "Last-Event-ID": position}) as answer,
+            ):
+                async for line in answer.aiter_lines():
+                    if "person:p_" in line:
+                        break
+                    assert "annabel" not in line.casefold()
+        by_name = [
+            await site.http.get(path, headers=plain, params={"of": "all", "actor": "person:annabel"})
+            for path in ("/v1/traces", "/v1/traces/export", "/v1/traces/stream", f"{here}/traces")
+        ]
+
+        for each in everything_said:
+            assert each.status_code == 200, each.text
+            assert "annabel" not in each.text.casefold(), each.url
+        assert "person:p_" in everything_said[1].text
+        assert json.loads(everything_said[-2].text)["items"][1]["written"]["actor"].startswith("person:p_")
+        assert json.loads(everything_said[-1].text)["items"][0]["actor"].startswith("person:p_")
+        shown = json.dumps(facts_of_texts).casefold()
+        assert "annabel" not in shown, shown[shown.index("annabel") - 150 :][:200]
+        assert {problem(each) for each in by_name} == {(403, "missing_role")}
+        reasons = {each["reason"] for each in (await site.get("/v1/traces", ada, of="all"))["items"]}
+        assert "Annabel Smith asked" in reasons
+        own = (await site.get("/v1/traces", annabel, actor="person:annabel"))["items"]
+        assert {each["actor"] for each in own} == {"person:annabel"}
+        own = (await site.get("/v1/traces", annabel, actor="operator"))["items"]
+        assert {each["reason"] for each in own} == {"Annabel Smith asked"}
 
 
 async def test_nobody_searches_the_texts_of_others(embedded: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.rows import Trace
+from orchestrator.store.rows import Trace, metadata
 from tests.contract.api.serving import a_site
 from tests.support.commands import run, start
 from tests.support.orchestrators import ANN, BOB, a_store, an_orchestrator
@@ -276,3 +276,46 @@ def test_a_key_that_says_too_little_is_not_made(
     assert refused.exit_code == 2
     assert says in refused.stderr
     assert lines("keys", "list") == []
+
+
+def test_reading_with_a_command_leaves_a_trace_and_changes_nothing_else(
+    talk: tuple[str, str], tmp_path: Path
+) -> None:
+    conversation, _ = talk
+    file = tmp_path / "memories.jsonl"
+    file.write_text(json.dumps({"id": "m1", "text": "I adopted a dog called Rex."}) + "\n")
+    assert run("memory", "import", ANN, file).exit_code == 0
+    for arguments, more in (
+        (("memory", "list", ANN), ()),
+        (("memory", "show", ANN, "m1"), ()),
+        (("memory", "export", ANN), ()),
+        (("memory", "delete", ANN, "m1", "--dry-run"), ()),
+        (("memory", "search", ANN, "What is the dog called?"), ("retrievals",)),
+        (("traces", conversation), ()),
+        (("conversations", "--search", "headache"), ()),
+    ):
+        before, known = rows_of(tmp_path), looks(tmp_path)
+
+        done = run(*arguments)
+
+        after, new = rows_of(tmp_path), [each for each in looks(tmp_path) if each not in known]
+        assert done.exit_code == 0, done.output
+        assert [each.conversation_id for each in new] == [conversation], arguments
+        assert new[0].action == "retrieved"
+        assert "Rex" not in new[0].content
+        changed = {name for name in after if after[name] != before[name]}
+        assert changed == {"alicia_memory_used", *more}, arguments
+
+
+def rows_of(folder: Path) -> dict[str, list[str]]:
+    """All rows of all tables."""
+
+    def read(tx: Transaction) -> dict[str, list[str]]:
+        statements = {name: f"SELECT * FROM {name}" for name in metadata.tables}  # noqa: S608
+        return {name: sorted(map(str, tx.unit.connection.execute(s))) for name, s in statements.items()}
+
+    store = stored(folder)
+    try:
+        return store.read_now(read)
+    finally:
+        store.close_now()

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_blocks.models import Label
 from orchestrator.api.access.checking import caller_of, facts_of, reason_of, texts_of
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.answers import (
     LARGEST_NUMBER,
     Answer,
@@ -40,7 +41,7 @@ AtTurn = Annotated[
 
 
 class RevisionFacts(Answer):
-    """A revision of a block: who wrote it, when and in which turn."""
+    """A revision of a block: who wrote it, when and in which turn. A person is a pseudonym for an analyst."""
 
     revision: int
     size: int
@@ -114,7 +115,7 @@ class Rotated(Answer):
     archived_turns: tuple[int, ...]
 
 
-def build_router(resources: Resources) -> APIRouter:
+def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
     """Build the routes. Those that show a text leave a trace; those that do not, leave none."""
     router = APIRouter(tags=["blocks"])
     store, ledger = resources.store, resources.ledger
@@ -137,7 +138,8 @@ def build_router(resources: Resources) -> APIRouter:
             row, look = facts_of(tx, caller, conversation_id)
             return BlockInspector(tx, ledger, row, look).facts(turn=at_turn)
 
-        return BlockStates(items=tuple(map(BlockState.model_validate, await store.read(read))))
+        names = Names(caller, pseudonyms)
+        return BlockStates(items=tuple(_state(each, names) for each in await store.read(read)))
 
     @router.post(f"{PATH}/validate", response_model=Validation, responses=problems(404, 409))
     async def validate(
@@ -170,13 +172,16 @@ def build_router(resources: Resources) -> APIRouter:
         request: Request, conversation_id: Id, label: Label, at_turn: AtTurn = None
     ) -> WholeBlock:
         """Show a block with its text, now or after a turn."""
-        return _whole(await inspect(request, conversation_id, lambda found: found.text(label, turn=at_turn)))
+        found = await inspect(request, conversation_id, lambda found: found.text(label, turn=at_turn))
+        return _whole(found, Names(caller_of(request), pseudonyms))
 
-    add_revisions(router, resources, inspect)
+    add_revisions(router, resources, pseudonyms, inspect)
     return router
 
 
-def add_revisions(router: APIRouter, resources: Resources, inspect: Callable[..., Any]) -> None:
+def add_revisions(
+    router: APIRouter, resources: Resources, pseudonyms: Pseudonyms, inspect: Callable[..., Any]
+) -> None:
     """Add the routes of earlier revisions."""
     store = resources.store
 
@@ -191,9 +196,12 @@ def add_revisions(router: APIRouter, resources: Resources, inspect: Callable[...
             facts_of(tx, caller, conversation_id)
             return tx.pages.revisions(conversation_id, label, before, limit + 1)
 
-        found = await store.read(read)
+        found, names = await store.read(read), Names(caller, pseudonyms)
         return page_of(
-            found, limit, lambda entry: number_cursor(entry.revision), RevisionFacts.model_validate
+            found,
+            limit,
+            lambda entry: number_cursor(entry.revision),
+            lambda entry: _revision(RevisionFacts.model_validate(entry), names),
         )
 
     @router.get(f"{PATH}/{{label}}/revisions/{{revision}}", responses=problems(404))
@@ -201,9 +209,8 @@ def add_revisions(router: APIRouter, resources: Resources, inspect: Callable[...
         request: Request, conversation_id: Id, label: Label, revision: Number
     ) -> WholeBlock:
         """Show one revision of a block with its text."""
-        return _whole(
-            await inspect(request, conversation_id, lambda found: found.text(label, revision=revision))
-        )
+        found = await inspect(request, conversation_id, lambda found: found.text(label, revision=revision))
+        return _whole(found, Names(caller_of(request), pseudonyms))
 
     @router.get(f"{PATH}/{{label}}/diff", responses=problems(404))
     async def show_diff(
@@ -223,8 +230,18 @@ def add_revisions(router: APIRouter, resources: Resources, inspect: Callable[...
         )
 
 
-def _whole(block: BlockText) -> WholeBlock:
-    facts = BlockState.model_validate(block.facts)
+def _revision(facts: RevisionFacts, names: Names) -> RevisionFacts:
+    return facts.model_copy(update={"actor": names.actor(facts.actor)})
+
+
+def _state(facts: BlockFacts, names: Names) -> BlockState:
+    state = BlockState.model_validate(facts)
+    written = _revision(state.written, names) if state.written else None
+    return state.model_copy(update={"written": written})
+
+
+def _whole(block: BlockText, names: Names) -> WholeBlock:
+    facts = _state(block.facts, names)
     value = None if facts.label == Label.CONTEXT_SUMMARY else json.loads(block.text)
     return WholeBlock(**dict(facts), text=block.text, value=value)
 

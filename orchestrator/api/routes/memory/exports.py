@@ -12,19 +12,20 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from orchestrator.api.access.checking import caller_of, reason_of, texts_of
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.answers import Id, Of, problems
 from orchestrator.api.ports import Resources
 from orchestrator.api.routes.memory.traces import (
     GivenFilter,
     TraceFacts,
+    TraceView,
     read_page,
-    trace_facts,
     within_reach,
 )
 from orchestrator.errors import PARQUET_NOT_INSTALLED, AnamnesisError
 from orchestrator.inspection.export import FORMATS, gather
 from orchestrator.store.engine.database import Store, Transaction
-from orchestrator.store.repositories.api.pages import Position, TraceFilter
+from orchestrator.store.repositories.api.pages import Position
 
 BATCH: Final = 500
 """So many traces are read at once."""
@@ -45,7 +46,7 @@ def _answers(*content_types: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "The file", "content": content}}
 
 
-def build_router(resources: Resources) -> APIRouter:
+def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
     """Build the routes."""
     router = APIRouter(tags=["exports"])
     store = resources.store
@@ -88,7 +89,7 @@ def build_router(resources: Resources) -> APIRouter:
         ] = "jsonl",
     ) -> StreamingResponse:
         """Download traces without their contents, newest first, with the filters of the list."""
-        pages = _pages(store, within_reach(caller_of(request), of, which))
+        pages = _pages(store, within_reach(Names(caller_of(request), pseudonyms), of, which))
         headers = _as_file("traces", format)
         if format == "parquet":
             return StreamingResponse(_parquet(pages, _ParquetFile()), headers=headers, media_type=PARQUET)
@@ -98,12 +99,12 @@ def build_router(resources: Resources) -> APIRouter:
     return router
 
 
-async def _pages(store: Store, which: TraceFilter) -> AsyncIterator[list[TraceFacts]]:
+async def _pages(store: Store, seen: TraceView) -> AsyncIterator[list[TraceFacts]]:
     """The traces page by page, so that the memory it takes does not depend on how many there are."""
     after: Position | None = None
     while True:
-        page = await store.read(partial(read_page, which=which, after=after, limit=BATCH))
-        yield [trace_facts(each) for each in page]
+        page = await store.read(partial(read_page, which=seen.which, after=after, limit=BATCH))
+        yield [seen.facts(each) for each in page]
         if len(page) < BATCH:
             return
         after = page[-1].position

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.api.access.checking import caller_of, reason_of
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.access.roles import Caller, Role, look_at_texts
 from orchestrator.api.answers import (
     Answer,
@@ -42,6 +43,9 @@ from orchestrator.inspection.memory_views import (
     lineage_of,
     view,
     views,
+)
+from orchestrator.inspection.memory_views import (
+    LedgerLine as LedgerEntryLine,
 )
 from orchestrator.remember.changing import Act, MemoryChanges
 from orchestrator.store.engine.database import Transaction
@@ -92,7 +96,7 @@ class EarlierValue(Answer):
 class MemoryFacts(Answer):
     """A memory in a list. `content`, `about` and `source` are null unless `texts` was asked for.
 
-    `kind` is fact, utterance, imported or user. `about` says what a fact is about, such as `allergies`.
+    `kind` is fact, utterance, summary, imported or user. `about` says what a fact is about: `allergies`.
     """
 
     id: str
@@ -113,8 +117,9 @@ class MemoryFacts(Answer):
 
 
 class WholeMemory(MemoryFacts):
-    """A memory with everything that is known about it."""
+    """A memory with everything that is known about it. `person` is whose it is, for analysts a pseudonym."""
 
+    person: Annotated[str, Field(validation_alias="user_id")]
     title: str | None
     subject: str | None
     value: str | None
@@ -199,11 +204,11 @@ class Contradictions(Answer):
     items: tuple[Contradiction, ...]
 
 
-def build_router(resources: Resources, body_limit: int) -> APIRouter:
+def build_router(resources: Resources, pseudonyms: Pseudonyms, body_limit: int) -> APIRouter:
     """Build the routes."""
     router = APIRouter(tags=["memories"])
     _add_lists(router, resources)
-    _add_reads(router, resources)
+    _add_reads(router, resources, pseudonyms)
     _add_changes(router, resources, body_limit)
     return router
 
@@ -256,7 +261,7 @@ def _add_lists(router: APIRouter, resources: Resources) -> None:
         return Contradictions(items=tuple(map(_contradiction, found)))
 
 
-def _add_reads(router: APIRouter, resources: Resources) -> None:
+def _add_reads(router: APIRouter, resources: Resources, pseudonyms: Pseudonyms) -> None:
     """Add the routes that show one memory."""
     store = resources.store
 
@@ -276,7 +281,8 @@ def _add_reads(router: APIRouter, resources: Resources) -> None:
     @router.get(f"{PATH}/{{memory_id}}", responses=problems(404))
     async def show_one(request: Request, memory_id: Id) -> WholeMemory:
         """Show one memory with everything that is known about it."""
-        return WholeMemory.model_validate(await look(request, memory_id, lambda tx, owner, found: found))
+        found = await look(request, memory_id, lambda tx, owner, found: found)
+        return _whole(found, Names(caller_of(request), pseudonyms))
 
     @router.get(f"{PATH}/{{memory_id}}/lineage", responses=problems(404))
     async def show_lineage(request: Request, memory_id: Id) -> WholeLineage:
@@ -285,7 +291,7 @@ def _add_reads(router: APIRouter, resources: Resources) -> None:
         def read(tx: Transaction, owner: str, found: MemoryView) -> Lineage:
             return lineage_of(tx, owner, found)
 
-        return WholeLineage.model_validate(await look(request, memory_id, read))
+        return _lineage(await look(request, memory_id, read), Names(caller_of(request), pseudonyms))
 
     @router.get(f"{PATH}/{{memory_id}}/deletion", responses=problems(404))
     async def preview(request: Request, memory_id: Id) -> Deletion:
@@ -440,6 +446,36 @@ def _facts(found: MemoryView, texts: str | None) -> MemoryFacts:
     if texts:
         return shown
     return shown.model_copy(update={"about": None, "content": None, "source": None, "tags": ()})
+
+
+def _whole(found: MemoryView, names: Names) -> WholeMemory:
+    shown = WholeMemory.model_validate(found)
+    return shown.model_copy(update={"person": names.person(found.user_id)})
+
+
+def _lineage(found: Lineage, names: Names) -> WholeLineage:
+    uses = map(Use.model_validate, found.uses)
+    return WholeLineage(
+        memory=_whole(found.memory, names),
+        rests_on=tuple(_whole(each, names) for each in found.rests_on),
+        derived=tuple(_whole(each, names) for each in found.derived),
+        changes=tuple(_change_as_seen(each, found.memory.user_id, names) for each in found.changes),
+        uses=tuple(
+            each.model_copy(update={"actor": names.actor(each.actor) if each.actor else None})
+            for each in uses
+        ),
+    )
+
+
+def _change_as_seen(entry: LedgerEntryLine, owner: str, names: Names) -> LedgerLine:
+    """A change with the owner's name as the caller sees it. The owner may be named with or without a role."""
+    changed = {
+        name: names.person(owner) if value == owner else value
+        for name, value in (entry.changed or {}).items()
+    }
+    actor = names.person(owner) if entry.actor == owner else names.actor(entry.actor)
+    shown = LedgerLine.model_validate(entry)
+    return shown.model_copy(update={"actor": actor, "changed": None if entry.changed is None else changed})
 
 
 def _contradiction(found: Conflict) -> Contradiction:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from orchestrator.api.access.checking import caller_of, item_of, reason_of
-from orchestrator.api.access.pseudonyms import Pseudonyms
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.access.roles import person_of
 from orchestrator.api.answers import (
     Answer,
@@ -122,6 +122,7 @@ def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
     ) -> Page[RetrievalFacts]:
         """List searches of long-term memory, newest first, without queries and results."""
         caller, after = caller_of(request), read_position(cursor)
+        names = Names(caller, pseudonyms)
         which = RetrievalFilter(
             user_id=person_of(caller, of),
             conversation_id=conversation,
@@ -131,10 +132,9 @@ def build_router(resources: Resources, pseudonyms: Pseudonyms) -> APIRouter:
         )
 
         def to_facts(entry: RetrievalEntry) -> RetrievalFacts:
-            is_named = entry.user_id == caller.person or caller.sees_names
             return RetrievalFacts(
                 id=entry.id,
-                person=entry.user_id if is_named else pseudonyms.of(entry.user_id),
+                person=names.person(entry.user_id),
                 conversation_id=entry.conversation_id,
                 message_id=entry.message_id,
                 recipe=entry.recipe,

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -17,6 +17,7 @@ from orchestrator.api.access.checking import (
     item_texts,
     reason_of,
 )
+from orchestrator.api.access.pseudonyms import Names, Pseudonyms
 from orchestrator.api.access.roles import READS_FACTS, Caller, Role
 from orchestrator.api.answers import (
     Answer,
@@ -34,7 +35,7 @@ from orchestrator.api.answers import (
 )
 from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, MISSING_ROLE, AnamnesisError
-from orchestrator.inspection.live import TraceFeed
+from orchestrator.inspection.live import CHECK_SECONDS, TraceFeed
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.api.pages import Position, TraceEntry, TraceFilter
@@ -46,7 +47,10 @@ Text = Annotated[str | None, Query(pattern=r"^[^\x00]{1,200}$")]
 
 
 class TraceFacts(Answer):
-    """A trace in a list, without its content. `reason` is why staff looked."""
+    """A trace in a list, without its content. `reason` is why staff looked; analysts do not see it.
+
+    People among the actors have pseudonyms for analysts.
+    """
 
     id: str
     conversation_id: str
@@ -104,7 +108,22 @@ def given_filter(
 GivenFilter = Annotated[TraceFilter, Depends(given_filter)]
 
 
-def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> APIRouter:
+@dataclass(frozen=True, slots=True)
+class TraceView:
+    """Which traces a caller gets, and how they look to them."""
+
+    names: Names
+    which: TraceFilter
+    is_own: bool
+
+    def facts(self, entry: TraceEntry) -> TraceFacts:
+        """A trace as the caller sees it."""
+        return trace_facts(entry, self.names, is_own=self.is_own)
+
+
+def build_router(
+    resources: Resources, pseudonyms: Pseudonyms, feed: TraceFeed, access: AccessCheck
+) -> APIRouter:
     """Build the routes. `feed` knows of new traces; `access` tells when a caller's key has expired."""
     router = APIRouter(tags=["traces"])
     store = resources.store
@@ -114,24 +133,26 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
         request: Request, which: GivenFilter, of: Of = "me", limit: Limit = 50, cursor: Cursor = None
     ) -> Page[TraceFacts]:
         """List traces, newest first, without their contents. An auditor gets the reads of staff."""
-        caller, after = caller_of(request), read_position(cursor)
-        which = within_reach(caller, of, which)
-
-        return _page(await store.read(lambda tx: read_page(tx, which, after, limit + 1)), limit)
+        after = read_position(cursor)
+        seen = within_reach(Names(caller_of(request), pseudonyms), of, which)
+        found = await store.read(lambda tx: read_page(tx, seen.which, after, limit + 1))
+        return _page(found, limit, seen)
 
     @router.get("/v1/conversations/{conversation_id}/traces", responses=problems(404))
     async def show_list(
         request: Request, conversation_id: Id, which: GivenFilter, limit: Limit = 50, cursor: Cursor = None
     ) -> Page[TraceFacts]:
         """List the traces of a conversation, newest first, without their contents."""
-        caller, after = caller_of(request), read_position(cursor)
+        names, after = Names(caller_of(request), pseudonyms), read_position(cursor)
+        names.refuse_if_hidden(which.actor)
 
-        def read(tx: Transaction) -> list[TraceEntry]:
-            facts_of(tx, caller, conversation_id)
+        def read(tx: Transaction) -> Page[TraceFacts]:
+            _, look = facts_of(tx, names.caller, conversation_id)
             here = replace(which, conversation_id=conversation_id)
-            return tx.pages.traces(here, after, limit + 1)
+            found = tx.pages.traces(here, after, limit + 1)
+            return _page(found, limit, TraceView(names, here, look.is_own))
 
-        return _page(await store.read(read), limit)
+        return await store.read(read)
 
     @router.get(
         "/v1/traces/stream",
@@ -148,9 +169,9 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
         last_event_id: Annotated[str | None, Header(max_length=500)] = None,
     ) -> StreamingResponse:
         """Send new traces as server-sent events. The id of an event is the cursor to go on from."""
-        which = within_reach(caller_of(request), of, which)
+        seen = within_reach(Names(caller_of(request), pseudonyms), of, which)
         after = read_position(last_event_id)
-        stream = _events(feed, which, after, request, access)
+        stream = _events(feed, seen, after, request, access)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     @router.get("/v1/traces/{trace_id}", responses=problems(404))
@@ -158,7 +179,7 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
         """Show one trace with its content. If staff reads it, another trace says so."""
         caller, reason = caller_of(request), reason_of(request)
 
-        def read(tx: Transaction) -> Trace:
+        def read(tx: Transaction) -> tuple[Trace, bool]:
             found = tx.traces.get(trace_id)
             if found is None:
                 raise AnamnesisError(ITEM_NOT_FOUND, what="trace")
@@ -168,17 +189,25 @@ def build_router(resources: Resources, feed: TraceFeed, access: AccessCheck) -> 
             else:
                 _, look = item_texts(tx, caller, found.conversation_id, reason, "trace")
             trace_text(tx, found.conversation_id, look, f"trace {found.id}")
-            return found
+            return found, look.is_own
 
-        row = await store.write(read)
-        facts = trace_facts(_entry(row))
-        return WholeTrace(**dict(facts), content=row.content, metadata=row.meta)
+        row, is_own = await store.write(read)
+        names = Names(caller, pseudonyms)
+        facts = trace_facts(_entry(row), names, is_own=is_own)
+        return WholeTrace(
+            **dict(facts), content=row.content, metadata=_metadata(row.meta, names, is_own=is_own)
+        )
 
     return router
 
 
-def within_reach(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
+def within_reach(names: Names, of: str, which: TraceFilter) -> TraceView:
     """Narrow a filter to what the caller may see."""
+    names.refuse_if_hidden(which.actor)
+    return TraceView(names, _narrowed(names.caller, of, which), is_own=of == "me")
+
+
+def _narrowed(caller: Caller, of: str, which: TraceFilter) -> TraceFilter:
     if of == "me":
         if Role.PERSON in caller.roles:
             return replace(which, user_id=caller.person)
@@ -200,26 +229,27 @@ def read_page(tx: Transaction, which: TraceFilter, after: Position | None, limit
 
 
 async def _events(
-    feed: TraceFeed, which: TraceFilter, after: Position | None, request: Request, access: AccessCheck
+    feed: TraceFeed, seen: TraceView, after: Position | None, request: Request, access: AccessCheck
 ) -> AsyncIterator[str]:
-    """The events of one stream. Comments at the start and in pauses let proxies keep it open."""
+    """The events of one stream, until the caller's key ends. Comments let proxies keep it open."""
     yield ": following\n\n"
-    async with aclosing(feed.follow(which, after)) as traces:
+    following = feed.follow(seen.which, after, check_seconds=CHECK_SECONDS)
+    async with aclosing(following) as traces:
         async for entry in traces:
             if entry is None:
                 if not await access.is_still_valid(request):
                     return
                 yield ": still here\n\n"
                 continue
-            body = trace_facts(entry).model_dump_json(by_alias=True)
+            body = seen.facts(entry).model_dump_json(by_alias=True)
             yield f"id: {position_cursor(entry.position)}\nevent: trace\ndata: {body}\n\n"
 
 
-def _page(found: list[TraceEntry], limit: int) -> Page[TraceFacts]:
-    return page_of(found, limit, lambda entry: position_cursor(entry.position), trace_facts)
+def _page(found: list[TraceEntry], limit: int, seen: TraceView) -> Page[TraceFacts]:
+    return page_of(found, limit, lambda entry: position_cursor(entry.position), seen.facts)
 
 
-def trace_facts(entry: TraceEntry) -> TraceFacts:
+def trace_facts(entry: TraceEntry, names: Names, *, is_own: bool) -> TraceFacts:
     """The part of a trace that lists show. Metadata keys that quote a person are left out."""
     about: dict[str, Any] = entry.meta or {}
     return TraceFacts(
@@ -229,16 +259,28 @@ def trace_facts(entry: TraceEntry) -> TraceFacts:
         memory_id=entry.memory_id,
         memory_type=entry.memory_type,
         action=entry.action,
-        actor=entry.actor,
+        actor=names.actor(entry.actor) if entry.actor else None,
         confidence=entry.confidence,
         label=about.get("label"),
         revision=about.get("revision"),
         level=about.get("level"),
         utilization=about.get("utilization"),
         background=bool(about.get("background", False)),
-        reason=about.get("reason"),
+        reason=names.reason(about.get("reason"), is_own=is_own),
         created_at=entry.created_at,
     )
+
+
+def _metadata(about: dict[str, Any] | None, names: Names, *, is_own: bool) -> dict[str, Any] | None:
+    """The metadata of a trace, with the names and the reason as the caller sees them."""
+    if about is None:
+        return None
+    shown = dict(about)
+    if isinstance(agent := about.get("agent"), str):
+        shown["agent"] = names.actor(agent)
+    if "reason" in about:
+        shown["reason"] = names.reason(about["reason"], is_own=is_own)
+    return shown
 
 
 def _entry(row: Trace) -> TraceEntry:
