@@ -1,4 +1,4 @@
-"""An event that a query names as a point in time: "before the surgery". Pure.
+"""Reads an event that a query names as a point in time, as in "before the surgery". Pure.
 
 The date of the event is taken from a memory about it.
 """

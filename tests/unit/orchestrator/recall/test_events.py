@@ -1,4 +1,4 @@
-"""Events in a query as points in time: "before the surgery"."""
+"""Events that a query names as points in time, as in "before the surgery"."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
