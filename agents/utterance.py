@@ -54,6 +54,28 @@ FIT_ANYTHING: Final = word_set(
 )
 
 
+_AGREES: Final = (
+    r"(?:yes|yeah|yep|yup|yea|aye|y|ok|okay|sure|fine|all ?right|right|correct|of course|certainly"
+    r"|absolutely|definitely|go ahead|go on|go for it|do (?:it|that|so)|please do|i do|i agree|agreed"
+    r"|i(?:'m| am) sure|that(?:'s| is) (?:right|correct|fine|ok|okay)|you (?:can|may)"
+    r"|(?:delete|remove|forget|erase|clear|wipe|change|correct|update|cross out|get rid of)"
+    r" (?:it|this|that|these|those|them|everything)(?: all)?|remove all of (?:it|them)"
+    r"|delete all of (?:it|them)|forget all of (?:it|them)|\U0001f44d|\U0001f44c|\u2705)"
+)
+_POLITE: Final = (
+    r"(?:please|pls|thanks|thank you|thx|cheers|then|now|just|oh|well|and|for me|for good|permanently"
+    r"|from (?:your|my|the) notes)"
+)
+_ONLY_AGREES: Final = re.compile(
+    rf"[^\w?]*(?:{_POLITE}[^\w?]+)*{_AGREES}(?:[^\w?]+(?:{_AGREES}|{_POLITE}))*[^\w?]*", re.IGNORECASE
+)
+
+
+def only_agrees(text: str) -> bool:
+    """Whether a message is a yes and nothing else: no question, no condition and nothing besides."""
+    return _ONLY_AGREES.fullmatch(text.replace("\u2019", "'")) is not None
+
+
 def asks_back(text: str) -> bool:
     """Whether a message is a question, not a reply."""
     return text.rstrip().endswith("?") or ASKS.match(text.lstrip(" .,;:!?'\"()*-~")) is not None

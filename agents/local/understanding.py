@@ -11,7 +11,7 @@ from agents.local.enriching import enrich
 from agents.local.reading import lexicon
 from agents.local.reading.acts import Done, decide
 from agents.local.reading.answers import AnswerReader
-from agents.local.reading.changes import ChangeReader, applied, forgets
+from agents.local.reading.changes import ChangeReader, agrees, applied, forgets
 from agents.local.reading.clauses import names_in, split
 from agents.local.reading.forgetting import facts_meant, is_for_everything
 from agents.local.reading.kinds import load_forms
@@ -92,7 +92,7 @@ class Listener:
             enrichment,
             tuple(map(forgets, meant)),
             is_for_everything(request),
-            self._changes.agrees(done, talk),
+            agrees(message, talk),
         )
 
     def enrich(self, message: str, history: Sequence[Exchange], *, opening: str = "") -> Enrichment:

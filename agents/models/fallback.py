@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from agents.errors import AnswerCut, ModelTrouble, UnreadableReply
 from agents.models import usage
-from agents.models.gate import is_sure_without_model, plain_questions
+from agents.models.gate import is_bare_yes, is_sure_without_model, plain_questions
 from agents.models.replies import without_control_characters
 from agents.models.requests import MOST_TOKENS, ModelRequest, answer_request, understand_request
 from agents.models.retries import Breaker, RetryPolicy, call_with_retries
@@ -19,7 +19,7 @@ from agents.ports import Brain, Brief, Situation, ToolUser
 from agents.roster import Roster
 from agents.sentences import has_whole_sentence
 from agents.tools.toolbox import Tool
-from agents.values import ActKind, Understanding
+from agents.values import ActKind, FactReading, Understanding
 from memory_blocks.facts.changes import Op
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class ModelBrain:
         local = await self._fallback.understand(message, situation)
         if situation.urgent:
             return _with_reason(local, "decided locally, since the person may be in danger")
-        if local.agreed:
+        if local.agreed and is_bare_yes(message):
             return _with_reason(local, "decided locally, since the person agreed to what was offered")
         answer = _last_answer(situation)
         if is_sure_without_model(message, answer, situation, local, self._plain_questions):
@@ -234,20 +234,34 @@ def _changes_memory(brief: Brief) -> bool:
 def _asked_first(found: Understanding, local: Understanding, situation: Situation) -> Understanding:
     """A reading in which nothing is forgotten before the person was asked once.
 
-    What the model ends is only proposed then; if it names nothing, the local reading says what is meant. A
-    reading that ends what was just offered agrees to the offer.
+    A reading that does all that was just offered agrees to the offer; one that does a part of it makes a
+    smaller offer. What it ends beside the offer is only proposed if the person asks to forget. The local
+    reading decides only where the model's changes nothing of what is meant.
     """
-    offered = {change.target for change in situation.offer.changes} if situation.offer else set()
-    if offered and any(change.target in offered for change in found.changes):
-        left = tuple(change for change in found.changes if change.target not in offered)
-        return found.model_copy(update={"changes": left, "agreed": True})
-    if not any(act.kind is ActKind.FORGET for act in found.acts):
-        return found
-    ending = [change for change in found.changes if change.op.ends and change.target]
-    proposed = tuple(change.model_copy(update={"op": Op.FORGET}) for change in ending) or local.proposed
-    left = tuple(change for change in found.changes if not change.op.ends)
-    asked = {"proposed": proposed, "forgets_all": local.forgets_all}
-    return found.model_copy(update={"changes": left, **asked})
+    offered = situation.offer.changes if situation.offer else ()
+    done = tuple(each for each in offered if any(_does(change, each) for change in found.changes))
+    left = tuple(each for each in found.changes if not any(_does(each, change) for change in offered))
+    is_request = any(act.kind is ActKind.FORGET for act in found.acts)
+    ending = tuple(each for each in left if each.op.ends and each.target) if is_request else ()
+    proposed = tuple(change.model_copy(update={"op": Op.FORGET}) for change in ending)
+    changes = tuple(each for each in left if not (is_request and each.op.ends))
+    if done and len(done) == len(offered):
+        return found.model_copy(update={"changes": changes, "proposed": proposed, "agreed": True})
+    if done or proposed:
+        return found.model_copy(update={"changes": changes, "proposed": (*done, *proposed)})
+    if is_request:
+        meant = {"proposed": local.proposed, "forgets_all": local.forgets_all}
+        return found.model_copy(update={"changes": changes, **meant})
+    return found.model_copy(update={"agreed": local.agreed and not found.changes})
+
+
+def _does(change: FactReading, offered: FactReading) -> bool:
+    """Whether a change is the one that was offered."""
+    if change.target != offered.target or change.target is None:
+        return False
+    if offered.op.ends:
+        return change.op.ends
+    return change.op is offered.op and change.value.casefold() == offered.value.casefold()
 
 
 def differences(found: Understanding, local: Understanding) -> Iterator[str]:

@@ -3,7 +3,8 @@
 A model is left out only where the local reading cannot be wrong: the conversation has one concern, the
 answer before the message asked one plain question about it and spoke of nothing else, nothing of that kind is
 known, and the message is a bare number on the scale that was asked for, or a bare yes or no to a question of
-an interview. Whatever is not listed here is read by the model.
+an interview; or if it is a bare yes to an offer to change the notes. Whatever is not listed here is read
+by the model.
 """
 
 import re
@@ -30,9 +31,9 @@ _SCALE_WORDS: Final = word_set(
     "right today at moment currently hurt hurting pain"
 )
 """The words of a question for a severity. One with any other word may ask about something else."""
-_YES_OR_NO: Final = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|no|nope|nah)(?:[, ]+(?:please|thanks|thank you))?\W*", re.I
-)
+_THANKS: Final = r"(?:[, ]+(?:please|thanks|thank you))?[^\w?]*"
+_YES: Final = re.compile(rf"\W*(?:yes|yeah|yep|yup){_THANKS}", re.I)
+_NO: Final = re.compile(rf"\W*(?:no|nope|nah){_THANKS}", re.I)
 _POLAR: Final = re.compile(r"(?:do|does|did|is|are|was|were|has|have|had)\b", re.I)
 _SEVERAL: Final = re.compile(r"\bor\b|\band\b|[,;:/(]|\bany|\belse\b|n't\b|\bnot\b", re.I)
 _NAMES_A_THING: Final = re.compile(r"\b(?:an?|the|your|his|her|their|our|my|its|he|she|they)\b", re.I)
@@ -54,6 +55,11 @@ def plain_questions(interviews: Iterable[Interview]) -> frozenset[str]:
     )
 
 
+def is_bare_yes(message: str) -> bool:
+    """Whether a message is a yes, without a question mark, and nothing but thanks besides."""
+    return _YES.fullmatch(message) is not None
+
+
 def is_sure_without_model(
     message: str, answer: str, situation: Situation, local: Understanding, own: frozenset[str]
 ) -> bool:
@@ -72,8 +78,12 @@ def is_sure_without_model(
         return False
     return _adds(change, question.kinds[0], concern) and (
         _is_on_scale(message, question, change, concern)
-        or (concern.subject == PERSON and question.asked in own and _YES_OR_NO.fullmatch(message) is not None)
+        or (concern.subject == PERSON and question.asked in own and _is_bare(message))
     )
+
+
+def _is_bare(message: str) -> bool:
+    return is_bare_yes(message) or _NO.fullmatch(message) is not None
 
 
 def _adds(change: FactReading, kind: str, concern: CurrentFact) -> bool:

@@ -32,6 +32,7 @@ def known_for_reading(situation: Situation) -> str:
         _line("Running topic", state.active_topic),
         _line("Last agent", situation.blocks.active_session.agent_context.last_intent),
         _list("facts", facts) or "Facts: none yet.",
+        _offered(situation),
         _summary(situation.blocks),
     )
 
@@ -124,6 +125,19 @@ def _line(name: str, value: str | None) -> str:
 def _list(name: str, lines: Iterable[str], note: str = "") -> str:
     found, attribute = "\n".join(lines), f' note="{note}"' if note else ""
     return f"<{name}{attribute}>\n{found}\n</{name}>" if found else ""
+
+
+def _offered(situation: Situation) -> str:
+    """What the last answer offered to change in the notes, by the labels of the facts."""
+    if situation.offer is None:
+        return ""
+    labels = {fact.id: label for label, fact in labelled(situation.facts).items()}
+    known = [(labels[each.target], each) for each in situation.offer.changes if each.target in labels]
+    gone = ", ".join(label for label, each in known if each.op.ends)
+    if situation.offer.everything:
+        gone = f"everything, which is {gone} and all messages" if gone else "everything"
+    new = "; ".join(f'{label} to "{each.value}"' for label, each in known if not each.op.ends)
+    return _line("We offered to remove", gone) + _line("We offered to change", new)
 
 
 def _reading(brief: Brief) -> str:

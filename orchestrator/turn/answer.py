@@ -273,6 +273,8 @@ class Answer:
         """Decide on a request to change memories: change them, undo a change, or ask the person first."""
         settled = await self._commit(partial(self._record.settle, reading, situation.facts), step="recall")
         self._own_words += settled.texts
+        if settled.offer is not None or settled.understanding.agreed:  # we say it ourselves, from our notes
+            self._own_words += tuple(text for fact in situation.facts for text in (fact.value, fact.words))
         return settled
 
     def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:

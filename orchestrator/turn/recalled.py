@@ -62,7 +62,8 @@ def is_about_memory(understanding: Understanding) -> bool:
 
 def is_memory_request(understanding: Understanding) -> bool:
     """Whether a message asks to change what is remembered, or agrees to it."""
-    return understanding.agreed or any(act.kind in _CHANGES_MEMORY for act in understanding.acts)
+    asked = understanding.agreed or understanding.proposed
+    return bool(asked) or any(act.kind in _CHANGES_MEMORY for act in understanding.acts)
 
 
 def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) -> Recalled:

@@ -199,9 +199,7 @@ class TurnRecord:
     ) -> requests.Settled:
         """Decide on a request to change memories: change them, undo a change, or ask the person first."""
         tx, user_id = write.tx, write.conversation.user_id
-        if understanding.agreed and self._offered is not None:
-            changes = (*self._offered.changes, *understanding.changes)
-            return requests.Settled(understanding.model_copy(update={"changes": changes}))
+        agreed = self._offered.changes if understanding.agreed and self._offered else ()
         kinds = {act.kind for act in understanding.acts}
         undone: tuple[str, ...] | None = None
         if ActKind.UNDO in kinds:
@@ -228,6 +226,8 @@ class TurnRecord:
             final = is_for_good(self._turn.message.contents)
             everything = understanding.forgets_all
             self._offers = requests.preview(tx, user_id, asked, for_good=final, everything=everything)
+        changes = (*agreed, *understanding.changes)
+        understanding = understanding.model_copy(update={"changes": changes})
         return requests.Settled(understanding, self._offers, undone)
 
     def _requests_to_undo(self, write: ConversationWrite) -> list[requests.DoneRequest]:

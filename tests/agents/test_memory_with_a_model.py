@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from agents.models.fallback import ModelBrain, ModelOptions
 from agents.models.retries import Breaker
 from orchestrator.orchestrator import Orchestrator
@@ -118,3 +120,59 @@ async def test_with_a_model_too_a_correction_asks_once_and_is_undone(embedded: s
     assert [each.content for each in after] == ["The person takes citalopram."]
     assert 'This is in my notes again: "sertraline"' in undone
     assert [each.content for each in again] == ["The person takes sertraline."]
+
+
+async def test_a_part_of_what_was_offered_is_asked_about_again_and_only_that_is_forgotten(
+    embedded: str,
+) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "I take sertraline", change("sertraline"))
+            await say(peer, model, "and penicillin gives me hives", change("penicillin", kind="allergies"))
+        clock.tick(DAY)
+        async with conversing(orchestrator) as peer:
+            everything = await say(peer, model, "Forget everything", act="forget")
+            only = change("sertraline", op="retract", target="f2")
+            narrower = await say(peer, model, "ok, but keep the allergy", only, act="answer")
+            before = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+            done = await say(peer, model, "yes")
+            after = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+
+    assert "sertraline" in everything
+    assert "penicillin" in everything
+    assert "Shall I remove this from my notes" in narrower
+    assert "penicillin" not in narrower
+    assert "I keep it" not in narrower
+    assert len(before) == 2
+    assert "Removed" in done
+    assert [each.content for each in after] == ["The person is allergic to penicillin."]
+
+
+@pytest.mark.parametrize("reply", ["yes, but keep the allergy", "ok what would be deleted?", "yes?"])
+async def test_an_unclear_yes_deletes_nothing(embedded: str, reply: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model), conversing(orchestrator) as peer:
+        await say(peer, model, "I take sertraline", change("sertraline"))
+        await say(peer, model, "Forget everything", act="forget")
+        await say(peer, model, reply, act="answer")
+        left = await orchestrator.store.read(lambda tx: tx.memories.of_person_ever(ANN))
+
+    contents = {each.content for each in left if each.deleted_at is None}
+    assert {"The person takes sertraline.", "I take sertraline"} <= contents
+
+
+async def test_who_agrees_and_asks_for_more_is_answered_both(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model), conversing(orchestrator) as peer:
+        await say(peer, model, "I take sertraline", change("sertraline"))
+        await say(peer, model, "and aspirin", change("aspirin"))
+        one = change("sertraline", op="retract", target="f1")
+        await say(peer, model, "Forget the sertraline", one, act="forget")
+        both = (one, change("aspirin", op="retract", target="f2"))
+        answer = await say(peer, model, "yes, and the aspirin, forget that too", *both, act="forget")
+        left = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+
+    assert "Removed" in answer
+    assert 'Shall I remove this from my notes: "aspirin"' in answer
+    assert [each.content for each in left] == ["The person takes aspirin."]

@@ -13,6 +13,7 @@ from agents.local.reading.answers import AnswerReader
 from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
 from agents.local.reading.corrections import CorrectionReader
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, Found, split_contrast
+from agents.utterance import only_agrees
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
 
@@ -64,14 +65,6 @@ class ChangeReader:
                 if change.kind == CONCERN:
                     concern = change.value[:120]
         return tuple(changes)
-
-    def agrees(self, done: Sequence[Done], talk: Talk) -> bool:
-        """Whether the person says yes to the offer to change the notes."""
-        replies = [each.clause.low for each in done if each.kind is ActKind.ANSWER and not each.answers]
-        whole = " ".join(each.clause.low for each in done)
-        if not talk.offer or not replies or talk.refuses_offer(whole):
-            return False
-        return not any(self._reader.polarity(low).startswith("no") for low in replies)
 
     def _of(
         self, each: Done, talk: Talk, before: Sequence[FactReading], concern: str
@@ -288,6 +281,16 @@ class ChangeReader:
                 found = Found(CONCERN, fact.value, fact.words or fact.value, fact.subject)
                 return [_reading(Op.ADD, found, "", fact.id)]
         return []
+
+
+def agrees(message: str, talk: Talk) -> bool:
+    """Whether the person says yes to the offer to change the notes, and nothing else.
+
+    A yes to everything is none to less than that.
+    """
+    if talk.offer is None or not only_agrees(message):
+        return False
+    return talk.offer.everything or "everything" not in message.lower()
 
 
 def _note(clause: Clause) -> Found:

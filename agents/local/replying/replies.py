@@ -108,7 +108,11 @@ class Replies:
         """What each act is answered with, in the order of importance."""
         kinds = turn.kinds
         settled = self._settled(turn)
-        if settled and (kinds <= {ActKind.ANSWER} or turn.talk.refuses_offer(plain(turn.message))):
+        if (
+            settled
+            and turn.offer is None
+            and (kinds <= {ActKind.ANSWER} or turn.talk.refuses_offer(plain(turn.message)))
+        ):
             return [settled]
         parts = [
             settled,
@@ -118,7 +122,7 @@ class Replies:
             self._corrected(turn) if ActKind.CORRECT in kinds else "",
             self._noted(turn),
             self._remembered(turn) if ActKind.REMEMBER in kinds else "",
-            self._forget(turn) if ActKind.FORGET in kinds else "",
+            self._forget(turn) if ActKind.FORGET in kinds or turn.offer else "",
             self._topic(turn),
             *(self._recalled(turn, words) for words in _questions(turn)),
             self._summary(turn) if ActKind.SUMMARISE in kinds else "",
@@ -239,6 +243,8 @@ class Replies:
     # --- changes of the notes -----------------------------------------------------------------------------
 
     def _forget(self, turn: Turn) -> str:
+        if turn.offer and ActKind.CORRECT in turn.kinds and ActKind.FORGET not in turn.kinds:
+            return ""  # the correction has asked about it
         return self._offered(turn, turn.offer) if turn.offer else self._pick("nothing_to_remove", turn)
 
     def _offered(self, turn: Turn, offer: Offer) -> str:
@@ -270,7 +276,7 @@ class Replies:
 
     def _settled(self, turn: Turn) -> str:
         """The reply to a yes or no after an offer to change the notes; empty if the message is neither."""
-        if turn.talk.offer is None:
+        if turn.talk.offer is None or (turn.offer is not None and not turn.agreed):
             return ""
         if not turn.agreed:
             answers = ActKind.ANSWER in turn.kinds or turn.talk.refuses_offer(plain(turn.message))

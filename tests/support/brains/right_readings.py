@@ -127,10 +127,13 @@ class ScriptedModel:
     asked: int = 0
     requests: list[ModelRequest] = field(default_factory=list)
     """What it was sent for its answers."""
+    readings: list[ModelRequest] = field(default_factory=list)
+    """What it was sent for its readings."""
 
     async def decide(self, request: ModelRequest) -> str:
         """The scripted reading."""
         self.asked += 1
+        self.readings.append(request)
         if self.fails:
             raise ModelTrouble("http_503")
         return json.dumps(self.reading)

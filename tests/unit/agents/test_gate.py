@@ -93,6 +93,7 @@ def test_a_plain_reply_to_a_plain_question_needs_no_model(message: str, answer: 
         ("yes", f"Your knee hurts, too. {BEFORE}"),
         ("yes", SCALE),
         ("yes, since Tuesday", BEFORE),
+        ("yes?", BEFORE),
         ("not really", BEFORE),
         ("", BEFORE),
     ],
