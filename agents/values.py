@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.fact_kinds.episode import NONE as NONE
 from memory_blocks.facts.changes import LISTS as LISTS
 from memory_blocks.facts.changes import Decider, Op
 from memory_blocks.models import ContextEnrichment, IntentClassification, Sentiment
@@ -39,9 +40,6 @@ class Fact(Value):
     value: Annotated[str, Field(min_length=1, max_length=200)]
     turn: Annotated[int, Field(ge=1)]
 
-
-NONE: Final = "none reported"
-"""The value that says "none": no allergies, no medicines. It keeps the question from being asked again."""
 
 UNSPECIFIED: Final = "yes, not specified"
 """The value of a kind that the person confirmed without naming anything."""

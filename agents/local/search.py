@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from agents.fact_kinds import BY_NAME, recalled_kinds
 from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, RELATIVES, plain, relative_in
@@ -32,6 +33,9 @@ _LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
 
 _WH: Final = re.compile(
     r"(?:\w+ ){0,2}(?:what|what's|whats|which|who|whose|when|where|why|how|do i still|am i)\b"
+)
+_OWN_LIFE: Final = re.compile(
+    r"(?:(?:and|so|but|ok) )*(?:do|does|am|is|have|did|has|was) (?:i|he|she|my \w+)\b"
 )
 _STRICT: Final = frozenset(("age", "name", "allergies", "pregnancy", "medications"))
 """Kinds of fact for which something that is merely near is no answer."""
@@ -91,7 +95,7 @@ class Search:
         """What a question asks for. `before` is the question that a short one continues."""
         low = plain(question).strip(" ?.!")
         whole = f"{plain(before)} {low}" if before else low
-        kinds = asked_kinds(low) or asked_kinds(whole)
+        kinds = recalled_kinds(low) or recalled_kinds(whole)
         topic = topic_words(low) or topic_words(whole) or (frozenset() if kinds else stems(low) - _NUMBERS)
         fits = _type_asked(low) or (_type_asked(whole) if before else None)
         whom = relative_in(low)
@@ -138,6 +142,9 @@ class Search:
     def is_about_told(self, question: str, talk: Talk) -> bool:
         """Whether a question that does not say so asks for something that was told: a note clearly has it."""
         asked = self.asked(question, talk)
+        lives = {kind for kind in asked.kinds if BY_NAME[kind].reads == "stated"}
+        if _OWN_LIFE.match(question) and any(fact.kind in lives for fact in talk.facts):
+            return True
         return _WH.match(question) is not None and any(
             each.shared >= _CLEARLY and each.score >= _ENOUGH + 0.1
             for each in self.ranked(asked, talk.facts)[:1]
@@ -219,59 +226,6 @@ class Search:
 
 
 _LISTED: Final = ("medications", "allergies", "conditions", CONCERN)
-_KINDS: Final = tuple(
-    (kinds, re.compile(pattern))
-    for kinds, pattern in (
-        (
-            ("dose", "medications"),
-            r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did|am) i (?:take|taking"
-            r"|say i take)\b|\bhow many (?:mg|milligrams?)\b|\bstrength\b",
-        ),
-        (("allergies",), r"\ballerg|\bintoleran|\breact to\b"),
-        (
-            ("medications", "other_medicines"),
-            r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
-            r"|\b(?:am i|is (?:he|she)|what's (?:he|she)|i'm|i am|was i) on\b|\bput me on\b",
-        ),
-        (("age",), r"\bhow old\b|\bages?\b"),
-        (
-            ("severity",),
-            r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
-            r"|level|number)|number (?:did|i)|how bad)\b",
-        ),
-        (
-            ("onset", "duration"),
-            r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
-            r"|going on|first|come on|came on)\b|\bhow long\b|\bwhat (?:started|caused|brought|triggered)\b",
-        ),
-        (("temperature",), r"\btemp(?:erature)?\b|\bfever\b"),
-        (
-            ("readings",),
-            r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b"
-            r"|\bheart rate\b"
-            r"|\bpeak flow\b|\bcholesterol\b|\bferritin\b|\bresult\b",
-        ),
-        (("measures",), r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b"),
-        (("pregnancy",), r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b"),
-        (
-            ("conditions", CONCERN),
-            r"\bwhat does (?:he|she|my \w+) have\b|\bwrong with (?:him|her|my \w+)\b",
-        ),
-        (("conditions",), r"\bsay (?:that )?i have\b|\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
-        (("name",), r"\b(?:my|your) name\b|\bwho am i\b"),
-        (
-            ("location",),
-            r"\bwhere\b.*\b(?:hurts?|pain|ache|rash)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
-            r"|hip|shoulder|wrist|ankle|elbow|one)\b",
-        ),
-        (("frequency",), r"\bhow often\b"),
-        (("sleep_hours",), r"\bhours\b.*\bsleep\b|\bsleep\b.*\bhours\b"),
-        (
-            (CONCERN, "associated_symptoms", "quality", "location", "severity"),
-            r"\bsymptoms?\b|\bcomplaints?\b|\bwhat(?:'s| is) wrong with me\b",
-        ),
-    )
-)
 _NAMING: Final = re.compile(r"\b(?:name(?:'s| is| was)|called|named|dr|mr|mrs|ms)\b")
 _NAME_IN: Final = re.compile(r"^[A-Z][a-z]+ (?:was|is|has)\b|(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 _COUNT: Final = (
@@ -349,11 +303,6 @@ def _type_asked(low: str) -> re.Pattern[str] | None:
     return _TYPES[min(found)[1]][1] if found else None
 
 
-def asked_kinds(low: str) -> tuple[str, ...]:
-    """The kinds of fact that a question about memory asks for."""
-    return next((kinds for kinds, pattern in _KINDS if pattern.search(low)), ())
-
-
 def topic_words(low: str) -> frozenset[str]:
     """The words of a question that say what it is about."""
     return stems(low) - _MEMORY_WORDS - _NUMBERS
@@ -366,14 +315,7 @@ def same_person(one: str, other: str) -> bool:
 
 def _names_of(kinds: Sequence[str]) -> frozenset[str]:
     """Words that only name a kind of fact and say nothing of what it is about."""
-    words = {
-        "medications": "take takes taking tablet medicine medication meds pill drug prescription regular",
-        "dose": "dose doses dosage strength with",
-        "allergies": "allergic allergy allergies intolerant",
-        "conditions": "condition diagnosed diagnosis illness",
-        CONCERN: "symptoms complaints wrong",
-    }
-    return stems(" ".join(words.get(kind, "") for kind in kinds))
+    return stems(" ".join(BY_NAME[kind].naming for kind in kinds))
 
 
 def _unit_asked(low: str) -> str:

@@ -40,6 +40,19 @@ LISTS: Final = frozenset(
         "noted",
         "mentioned",
         "earlier_concern",
+        "avoids",
+        "details",
+        "devices",
+        "disability",
+        "doctor",
+        "exercise",
+        "fears",
+        "history",
+        "household",
+        "language",
+        "past_conditions",
+        "preferences",
+        "remembered",
     )
 )
 """The kinds of fact that can have several values."""

@@ -7,9 +7,10 @@ of a kind that has only one, stated without a correction, are a conflict: both s
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
+from agents.fact_kinds import BY_NAME, TABLE, name_of, sentence_of
 from memory_blocks.facts.changes import LISTS, PERSON, Decider, FactChange, Op
 
 SURE_ENOUGH: Final = 0.6
@@ -17,11 +18,19 @@ SURE_ENOUGH: Final = 0.6
 
 _PRONOUNS: Final = frozenset(("he", "she", "they", "it", "him", "her", "them"))
 _NAMED: Final = frozenset(("allergies", "medications", "other_medicines", "conditions", "pregnancy"))
+_OF_THE_PAST: Final = frozenset(row.kind for row in TABLE if row.of_the_past)
 _HEDGED: Final = re.compile(
     r"\b(?:thinks|reckons|wanted to (?:put|start|give)|offered|suggested|recommended|prescribed|might"
-    r"|if (?:i|he|she)|as a (?:child|kid|baby)|joking|kidding)\b",
+    r"|if (?:i|he|she)|joking|kidding)\b",
     re.IGNORECASE,
 )
+_LONG_AGO: Final = re.compile(r"(?<!since )\bas a (?:child|kid|baby)\b", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)?")
+_FIRST_WORD: Final = re.compile(r"[^\W\d_][\w-]*")
+_MY: Final = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_NONE: Final = ("no ", "none")
+_WEEK: Final = timedelta(days=7)
+_YEAR: Final = timedelta(days=365)
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _NAMES_NOTHING: Final = frozenset(
     ("the", "and", "now", "not", "any", "all", "everything", "anything", "nothing", "something", "that")
@@ -31,17 +40,6 @@ _THIRD: Final = re.compile(
     r"\b(?:he|she|his|her|him)\b|\b(?!it's|that's|there's|what's)\w+'s\b", re.IGNORECASE
 )
 _NOTHING_KNOWN: Final = ("not sure", "prefers not to say", "yes, not specified")
-_SENTENCES: Final = {
-    "allergies": "{who} is allergic to {value}.",
-    "medications": "{who} takes {value}.",
-    "other_medicines": "{who} takes {value}.",
-    "conditions": "{who} has {value}.",
-    "family_history": "{who} has a family history of {value}.",
-    "name": "{who} is called {value}.",
-    "age": "{who} is {value} old.",
-    "birthday": "{who} has a birthday on {value}.",
-    "diet": "{who} eats {value}.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,18 @@ class Entry:
     is_forgotten: bool = False
     """The person asked to forget it. What they state later is an entry of its own."""
     conflict: str | None = None
+    is_outdone: bool = False
+    """Another value of the same conflict was stated later, and is the current one."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it holds, as far as is known."""
+        return self.ended_at is None and self.is_sure and not self.is_outdone
+
+    @property
+    def true_when(self) -> str:
+        """When it was true, as it was told last."""
+        return next((each.change.true_when for each in reversed(self.said) if each.change.true_when), "")
 
     @property
     def latest(self) -> Said:
@@ -83,13 +93,15 @@ class Entry:
         """The entry in the third person."""
         subject, kind, about = self.key
         who = "The person" if subject == PERSON else f"The person's {subject}"
-        if self.value.startswith(("no ", "none")):
-            return f"{who}: {self.value} ({kind.replace('_', ' ')})."
-        form = _SENTENCES.get(kind)
-        if form is not None and not about:
-            return form.format(who=who, value=self.value)
+        value = self.value if kind == "remembered" else _MY.sub("their", self.value)
+        when = f" ({self.true_when})" if self.true_when and self.true_when not in value else ""
+        if value.startswith(_NONE) and (row := BY_NAME.get(kind)) and row.nothing:
+            return f"{who} reported no {row.nothing}."
+        form = None if value.startswith(_NONE) or about else sentence_of(kind, value, who)
+        if form is not None:
+            return f"{form.removesuffix('.')}{when}."
         of = f" of {about}" if about else ""
-        return f"{who}: {kind.replace('_', ' ')}{of} {self.value}."
+        return f"{who} said of {name_of(kind)}{of}: {value}{when}."
 
     def value_in(self, sentence: str) -> str | None:
         """The value that a sentence of the same form names; None if it has another form."""
@@ -103,6 +115,23 @@ def fold(changes: Iterable[Said]) -> list[Entry]:
     """The entries that follow from changes, which are in the order in which they were made."""
     entries = list({id(entry): entry for entry in entries_of(changes).values()}.values())
     return [entry for entry in entries if entry.is_sure or entry.history]
+
+
+def _settle(entries: Iterable[Entry]) -> None:
+    """Mark the value of each conflict that was stated last as the current one. One value alone is none."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.conflict:
+            groups.setdefault(entry.conflict, []).append(entry)
+    for group in groups.values():
+        standing = [
+            each for each in group if each.ended_at is None and not each.is_forgotten and each.is_sure
+        ]
+        for each in group:
+            if each not in standing or len(standing) == 1:
+                each.conflict = None
+        for each in sorted(standing, key=lambda each: each.latest.change.said_at)[:-1]:
+            each.is_outdone = True
 
 
 def entries_of(changes: Iterable[Said]) -> dict[str, Entry]:
@@ -119,9 +148,19 @@ def entries_of(changes: Iterable[Said]) -> dict[str, Entry]:
         entry = _changed(target, said) if target is not None else _stated(entries, said)
         if entry is not None:
             entry_of[change.id] = entry
-            if entry not in entries:
+            if not any(each is entry for each in entries):
                 entries.append(entry)
+            if change.op is Op.REPLACE:
+                _end_rivals(entries, entry, change)
+    _settle(entries)
     return entry_of
+
+
+def _end_rivals(entries: Iterable[Entry], entry: Entry, change: FactChange) -> None:
+    """A correction decides between values that contradict each other: the others do not hold any more."""
+    for each in entries:
+        if each is not entry and each.key == entry.key and each.ended_at is None and _exclude(each, change):
+            each.ended_at = change.said_at
 
 
 def _withdrawn(changes: Sequence[FactChange]) -> set[str]:
@@ -169,12 +208,47 @@ def _stated(entries: Sequence[Entry], said: Said) -> Entry | None:
         if _same(each.value, change.value):
             _repeat(each, said)
             return each
+    rivals = [each for each in alike if _exclude(each, change)]
+    if rivals and _has_grown(rivals[-1], change):
+        return _changed(rivals[-1], Said(said.conversation_id, change.model_copy(update={"op": Op.REPLACE})))
     entry = Entry(said, change.value, [said], confidence=change.confidence)
-    if change.kind not in LISTS and alike:
-        entry.conflict = alike[0].conflict or alike[0].first.change.id
-        for each in alike:
+    if rivals:
+        entry.conflict = next((each.conflict for each in rivals if each.conflict), rivals[0].first.change.id)
+        for each in rivals:
             each.conflict = entry.conflict
     return entry
+
+
+def _exclude(entry: Entry, change: FactChange) -> bool:
+    """Whether an entry and a value of the same kind cannot both hold."""
+    one, other = entry.value.lower(), change.value.lower()
+    if change.kind not in LISTS or one.startswith(_NONE) != other.startswith(_NONE):
+        return True
+    if change.kind not in ("medications", "other_medicines"):
+        return False
+    doses = [tuple(_NUMBER.findall(each)) for each in (one, other)]
+    names = [_FIRST_WORD.match(each) for each in (one, other)]
+    return bool(
+        doses[0]
+        and doses[1]
+        and doses[0] != doses[1]
+        and names[0]
+        and names[1]
+        and names[0][0] == names[1][0]
+    )
+
+
+def _has_grown(entry: Entry, change: FactChange) -> bool:
+    """Whether only time has passed: an age or a pregnancy is as much further as the statements are apart."""
+    numbers = [_NUMBER.findall(each) for each in (entry.value, change.value)]
+    if change.kind not in ("age", "pregnancy") or not all(len(each) == 1 for each in numbers):
+        return False
+    if _NUMBER.sub("", entry.value) != _NUMBER.sub("", change.value):
+        return False
+    passed = change.said_at - entry.latest.change.said_at
+    unit = _WEEK if "week" in change.value else _YEAR
+    more = float(numbers[1][0].replace(",", ".")) - float(numbers[0][0].replace(",", "."))
+    return 0 <= more - passed / unit < 1.5 or abs(more - passed / unit) <= 1
 
 
 def _is_certain(change: FactChange) -> bool:
@@ -185,6 +259,8 @@ def _is_certain(change: FactChange) -> bool:
     if change.decided_by not in (Decider.LOCAL, Decider.MODEL):
         return True
     if change.subject.lower() in _PRONOUNS or _HEDGED.search(change.words):
+        return False
+    if change.kind not in _OF_THE_PAST and change.kind != "remembered" and _LONG_AGO.search(change.words):
         return False
     if change.kind not in _NAMED:
         return True

@@ -6,6 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from agents.fact_kinds import BY_NAME
 from memory_blocks.facts.changes import FactChange
 from orchestrator.ops.clock import as_text
 from orchestrator.remember.fact_folding import Entry, Said, fold
@@ -20,7 +21,8 @@ FACT: Final = "fact"
 
 MOST_CONVERSATIONS: Final = 1000
 
-_IMPORTANT: Final = {"allergies": 0.9, "medications": 0.8, "conditions": 0.8, "pregnancy": 0.9}
+_IMPORTANCE: Final = 0.6
+"""How much a fact weighs whose kind is in no table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def _keep(tx: Transaction, user_id: str, entry: Entry, author: Mapping[str, Any]
             user_id=user_id,
             created_by=user_id,
             source_type=FACT,
-            importance=_IMPORTANT.get(kind, 0.6),
+            importance=BY_NAME[kind].importance if kind in BY_NAME else _IMPORTANCE,
             tags=tuple(filter(None, (kind, subject, about))),
         )
         return Kept(tx.memories.add(new), "stored")
@@ -140,14 +142,14 @@ def _source(entry: Entry) -> dict[str, Any]:
         "subject": subject,
         "about": about,
         "value": entry.value,
-        "true_when": change.true_when,
+        "true_when": entry.true_when,
         "said_at": as_text(change.said_at),
         "times_said": len(entry.said),
         "utterances": [utterance_id(each.change.message_id) for each in entry.said if each.change.message_id],
         "history": [{"value": value, "said_at": as_text(at)} for value, at in entry.history],
         "corrected_at": as_text(change.said_at) if entry.history else None,
         "conflict": entry.conflict,
-        "current": entry.ended_at is None and entry.is_sure,
+        "current": entry.is_current,
         "ended_at": as_text(entry.ended_at) if entry.ended_at else None,
     }
     return {name: fact for name, fact in facts.items() if fact not in (None, "", [])}

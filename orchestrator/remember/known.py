@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from memory_blocks.facts.changes import LISTS, CurrentFact, Decider, FactChange, Op, current_facts
+from memory_blocks.facts.changes import CurrentFact, Decider, FactChange, Op, current_facts
 from orchestrator.remember.facts import FACT
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Memory
@@ -25,11 +25,12 @@ class KnownFact:
 
 
 def known_facts(tx: Transaction, user_id: str, conversation_id: str) -> tuple[KnownFact, ...]:
-    """The facts that hold and were last said in another conversation, oldest first."""
+    """The facts that hold, or of which it is not known, and that were last said elsewhere; oldest first."""
     found = []
     for memory in tx.memories.of_type(user_id, FACT, limit=MOST_KNOWN):
         source: dict[str, Any] = memory.source_info or {}
-        if source.get("current") and source.get("conversation") != conversation_id:
+        holds = source.get("current") or (source.get("conflict") and not source.get("ended_at"))
+        if holds and source.get("conversation") != conversation_id:
             fact = _fact(memory, source)
             if fact is not None:
                 found.append(KnownFact(memory, fact))
@@ -39,7 +40,7 @@ def known_facts(tx: Transaction, user_id: str, conversation_id: str) -> tuple[Kn
 def with_known(known: Sequence[KnownFact], changes: Sequence[FactChange]) -> tuple[CurrentFact, ...]:
     """The facts of other conversations, then those of this one, whose changes these are.
 
-    This conversation outranks the others: a fact that it states, replaces or ends is not taken from them.
+    This conversation outranks the others: what it states again, replaces or ends is not taken from them.
     """
     own = current_facts(changes)
     withdrawn = {change.target for change in changes if change.op is Op.WITHDRAW}
@@ -50,9 +51,8 @@ def with_known(known: Sequence[KnownFact], changes: Sequence[FactChange]) -> tup
 
 
 def _key(fact: CurrentFact) -> tuple[str, ...]:
-    """What no two facts share: of a kind with several values, the value is part of it."""
-    key = (fact.subject, fact.kind, fact.about)
-    return (*key, fact.value.casefold()) if fact.kind in LISTS else key
+    """What no two facts share. Two values that contradict each other are two facts."""
+    return fact.subject, fact.kind, fact.about, fact.value.casefold()
 
 
 def _fact(memory: Memory, source: dict[str, Any]) -> CurrentFact | None:

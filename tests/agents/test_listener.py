@@ -147,7 +147,8 @@ def test_what_is_past_supposed_denied_asked_or_of_others_is_no_fact_of_the_perso
         ("my mum is 83 and takes warfarin", ("mum", "medications", "warfarin")),
         ("my daughter is 4", ("daughter", "age", "4")),
         ("my blood pressure was 150 over 95", ("person", "readings", "blood pressure 150/95")),
-        ("I am vegan", ("person", "noted", "I am vegan")),
+        ("I am vegan", ("person", "diet", "vegan")),
+        ("I am rather busy", ("person", "noted", "I am rather busy")),
     ],
 )
 def test_what_is_certain_is_kept_and_everything_else_in_own_words(

@@ -65,13 +65,15 @@ class AnswerReader(FactReader):
             return self._polar(polarity, clause, question, whom)
         if choice := self._choice(clause, question):
             return [choice]
-        volunteered = {each.kind for each in self.volunteered(clause)} - {CONCERN}
+        volunteered = {
+            each.kind for each in self.volunteered(clause) if BY_NAME[each.kind].reads != "stated"
+        } - {CONCERN}
         found = []
         for kind in question.kinds:
             value = self._typed(kind, clause, question)
             if (
                 value is None
-                and BY_NAME[kind].reads == "words"
+                and BY_NAME[kind].reads in ("words", "stated")
                 and self._own_words_fit(clause, kind, volunteered)
             ):
                 value = clause.text

@@ -21,6 +21,22 @@ _STOPPED: Final = re.compile(
     r"\b(?:stopped|came off|come off|no longer (?:take|on|taking)|quit|off the"
     r"|not (?:taking|on)|don't take|took me off|taken off|stopped taking)\b"
 )
+_DENIED: Final = re.compile(
+    r"(?:(?:no|but|and|actually|well|sorry),? )*(?:i|he|she|my \w+) (?:don't|doesn't|do not|does not|have"
+    r" never|never|haven't|hasn't)"
+    r" (?:actually |even |really )?(?:have |had |got )?(?:an? |any |the )?(?P<what>[\w' -]{3,40}?)(?: any"
+    r" ?more| at all| though)?"
+)
+_CHANGED: Final = re.compile(
+    r"\b(?:now|nowadays|these days|since then|no longer|any ?more|switched|changed|increased|decreased"
+    r"|reduced"
+    r"|raised|upped|doubled|halved|moved|put (?:me|him|her) (?:on|up)|went up|gone up|went down|gone down"
+    r"|stopped|quit"
+    r"|gave up|given up|turned|instead|became|become|new|just (?:started|retired|moved)|from today|started)\b"
+)
+_WEIGHT: Final = re.compile(r"kg|kilo|lb|pound|stone|st\b")
+REMEMBERED: Final = "remembered"
+_MAX_REMEMBERED: Final = 160
 _ADDS: Final = re.compile(r"\b(?:also|too|as well|plus|besides|on top)\b|^and\b")
 _MAX: Final = 200
 _MEASURED: Final = frozenset(
@@ -78,7 +94,7 @@ class ChangeReader:
             case ActKind.REMEMBER:
                 bare = kept_words(clause.text)
                 kept = replace(clause, text=bare, low=plain(bare).strip(" ."))
-                return self._stated(kept, talk, before, concern) if says_something(bare) else ()
+                return self._remembered(kept, talk, before, concern) if says_something(bare) else ()
             case ActKind.FACT | ActKind.FEELING:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
@@ -107,12 +123,26 @@ class ChangeReader:
         ]
         return [*each.answers, *further]
 
+    def _remembered(
+        self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
+    ) -> list[FactReading]:
+        """What somebody asks to remember: it lasts, in their words if it is of no kind that lasts."""
+        made = self._stated(clause, talk, before, concern)
+        if any(change.stable for change in made) or any(change.op.ends for change in made):
+            return made
+        words = _note(clause)
+        kept = replace(words, kind=REMEMBERED, value=words.value[:_MAX_REMEMBERED])
+        return [
+            *(change for change in made if change.kind != NOTED),
+            self._added(kept, talk, [*before, *made], concern),
+        ]
+
     def _stated(
         self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
     ) -> list[FactReading]:
         """What a clause states: values of its kinds, else its words."""
-        if stopped := self._stopped(clause, talk):
-            return stopped
+        if ended := self._stopped(clause, talk) or self._denied(clause, talk):
+            return ended
         found = self._reader.volunteered(clause) or self._allergic_to_it(clause, talk)
         complaints = [one for one in found if one.kind == CONCERN]
         values = [one for one in found if one.kind != CONCERN]
@@ -204,6 +234,21 @@ class ChangeReader:
             _reading(Op.ADD, Found(NOTED, clause.text[:_MAX], clause.text, clause.who), ""),
         ]
 
+    def _denied(self, clause: Clause, talk: Talk) -> list[FactReading]:
+        """The lasting facts that somebody denies to have: `I don't have asthma`."""
+        denied = _DENIED.fullmatch(clause.low)
+        if clause.asked or clause.may_ask or clause.supposed or denied is None:
+            return []
+        gone = [
+            fact
+            for fact in talk.facts
+            if fact.stable and fact.subject == clause.who and _words(fact.value) == _words(denied["what"])
+        ]
+        if not gone:
+            return []
+        words = Found(NOTED, clause.text[:_MAX], clause.text, clause.who)
+        return [*(_retract(fact, clause.text) for fact in gone), _reading(Op.ADD, words, "")]
+
     def _added(self, found: Found, talk: Talk, before: Sequence[FactReading], concern: str) -> FactReading:
         """A value as a change: it repeats a fact, takes the place of one, or is new."""
         about = "" if found.stable or found.kind == CONCERN else (found.about or concern)[:120]
@@ -216,24 +261,45 @@ class ChangeReader:
         for fact in same:
             if fact.value.lower() == found.value.lower():
                 return _reading(Op.ADD, found, about, fact.id)
-        if found.kind in (CONCERN, NOTED) or found.kind in _MEASURED:
+        if found.kind in (CONCERN, NOTED, REMEMBERED) or found.kind in _MEASURED:
             return _reading(Op.ADD, found, about)
-        if found.kind in LISTS:
-            nones = [fact for fact in same if fact.value == NONE]
-            alike = [
-                fact
-                for fact in same
-                if found.kind == "medications"
-                and set(self._reader.named(found.value, "medicines.names"))
-                & set(self._reader.named(fact.value.lower(), "medicines.names"))
-            ]
-            targets = nones or alike
-            return (
-                _reading(Op.REPLACE, found, about, targets[0].id)
-                if targets
-                else _reading(Op.ADD, found, about)
-            )
-        return _reading(Op.REPLACE, found, about, same[-1].id) if same else _reading(Op.ADD, found, about)
+        if found.stable:
+            return self._lasting(found, same)
+        if found.kind in LISTS or not same:
+            return _reading(Op.ADD, found, about)
+        return _reading(Op.REPLACE, found, about, same[-1].id)
+
+    def _lasting(self, found: Found, same: Sequence[CurrentFact]) -> FactReading:
+        """A lasting value as a change.
+
+        It takes the place of a rival value only if the person says that something changed, or tells more of
+        the same, or answers our question again. Otherwise both values hold: they contradict each other.
+        """
+        rivals = [fact for fact in same if self._is_rival(found, fact)]
+        if not rivals:
+            return _reading(Op.ADD, found, "")
+        target = rivals[-1]
+        old, new = _words(target.value), _words(found.value)
+        if new < old:
+            return _reading(Op.ADD, found, "", target.id)
+        again = found.answers and target.conversation_id is None
+        if again or old < new or found.kind == "measures" or _CHANGED.search(plain(found.words)):
+            return _reading(Op.REPLACE, found, "", target.id)
+        return _reading(Op.ADD, found, "")
+
+    def _is_rival(self, found: Found, fact: CurrentFact) -> bool:
+        """Whether a value and a known one cannot both hold."""
+        if found.kind not in LISTS or NONE in (found.value, fact.value):
+            return True
+        if found.kind == "measures":
+            return bool(_WEIGHT.search(found.value)) == bool(_WEIGHT.search(fact.value))
+        if found.kind != "medications":
+            return False
+        names = self._reader.named(found.value, "medicines.names") or [found.value.split()[0]]
+        return bool(
+            set(names)
+            & set(self._reader.named(fact.value.lower(), "medicines.names") or fact.value.split()[:1])
+        )
 
     # --- corrections, removals, topics --------------------------------------------------------------------
 
@@ -291,6 +357,11 @@ def agrees(message: str, talk: Talk) -> bool:
     if talk.offer is None or not only_agrees(message):
         return False
     return talk.offer.everything or "everything" not in message.lower()
+
+
+def _words(value: str) -> frozenset[str]:
+    """The words of a value, by which one is told from another."""
+    return frozenset(re.findall(r"[\w./]+", value.lower())) - {"a", "an", "the", "my"}
 
 
 def _note(clause: Clause) -> Found:
@@ -376,6 +447,7 @@ def _reading(op: Op, found: Found, about: str, target: str | None = None) -> Fac
         about=about[:120],
         value=found.value,
         stable=found.stable,
+        true_when=found.when[:120],
         words=found.words[:_MAX],
         decided_by=Decider.LOCAL,
     )

@@ -293,6 +293,13 @@ def _read(text: str) -> Clause:
     )
 
 
+def holds(low: str, *, of_the_past: bool = False) -> bool:
+    """Whether a text neither denies nor supposes something, nor says that it is over."""
+    if _DENIES.search(_NO_DENIAL.sub(" ", low)) or _SUPPOSES.search(low):
+        return False
+    return of_the_past or not _OVER.search(low)
+
+
 def _relative(found: re.Match[str]) -> str:
     return found["rel"] or found["some"] or found["bare"] or ""
 

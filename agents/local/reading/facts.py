@@ -4,15 +4,17 @@ What fits no kind is kept in the person's own words, under the kind `noted`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from agents.fact_kinds import BY_NAME
+from agents.fact_kinds import BY_NAME, TABLE
 from agents.local.reading import readers
 from agents.local.reading.clauses import MIXED, NOBODY, PERSON, Clause, plain
 from agents.local.reading.lexicon import Lexicon, words_of
+from agents.local.reading.statements import Stated, stated
 from agents.questions import Question
 from agents.utterance import word_set
+from agents.values import NONE
 
 NOTED: Final = "noted"
 MENTIONED: Final = "mentioned"
@@ -33,23 +35,22 @@ class Found:
     who: str = PERSON
     about: str = ""
     answers: bool = False
+    when: str = ""
 
     @property
     def stable(self) -> bool:
         """Whether it lasts beyond this episode."""
         row = BY_NAME.get(self.kind)
-        return row is not None and row.stable
+        return row is not None and row.stable and not _PASSES.fullmatch(self.value.lower())
 
 
-_TAKES: Final = re.compile(
-    r"\b(?:i|he|she|they|who|and|mum|dad|\w+)? ?(?:'m|am|is|'s|are"
-    r"|was put)? ?\b(?:tak(?:e|es|ing)|on|us(?:e|es|ing)|prescribed|put me on"
-    r"|started(?: on)?|have been on|been on|been taking|(?:switched|moved|changed) (?:me )?(?:on )?to|need)\b"
+_PASSES: Final = re.compile(
+    r"(?:\w+ )?(?:tonsillitis|bronchitis|sinusitis|conjunctivitis|cystitis|laryngitis|gastroenteritis"
+    r"|gastritis"
+    r"|pneumonia|appendicitis|concussion|flu|food poisoning|pinkeye|blood clot|menopause symptoms)"
 )
-_NEXT_VERB: Final = re.compile(
-    r"\b(?:and|but|because|so|which|while|though) (?:someone|somebody|i|he|she|it|they|we|told|is"
-    r"|was|not|that)\b"
-)
+"""Illnesses that pass: they belong to an episode."""
+
 _ALLERGIC: Final = re.compile(
     r"\b(?:allergic|intolerant|allergy|allergies"
     r"|intolerance) to (?P<to>[^.,;!?()]+?)(?= (?:and (?:i|my|it|have|take)|but|so"
@@ -59,11 +60,65 @@ _ALLERGIC: Final = re.compile(
 )
 _NOT_ALLERGEN: Final = re.compile(
     r"^(?:an?|the|my|no|any|food|drug|that|this|bad|severe|it|about|some|what|your|new|skin|seasonal|her"
-    r"|his|other)$"
+    r"|his|other|everything|anything|something|nothing|them|those|these|certain|most|many|one|allergic"
+    r"|med\w*)$"
 )
-_DIAGNOSED: Final = re.compile(
-    r"\b(?:i|he|she|who|and|\w+)? ?(?:have|has|had|'ve|'s|got|am|'m|is|suffer(?:s"
-    r"|ing)? (?:from|with)|with|diagnosed with|living with|of)\b"
+_HOW: Final = (
+    r"(?:(?:an?|the|some|mild|moderate|severe|bad|really|very|well|poorly|controlled|badly|chronic|slight"
+    r"|slightly"
+    r"|early|late|stage|onset|brittle|long|term|long-term|seasonal|bit|touch|lot|of|type|exercise|induced"
+    r"|induced|recurrent|stable|advanced|undiagnosed|diagnosed|with|to|having|as|being|both|existing|known"
+    r"|\d(?:nd|rd|th|st)?|hereditary|genetic|lifelong|treatment|resistant|persistent|occasional|terrible"
+    r"|awful"
+    r"|problems|issues|condition|called|rheumatoid|juvenile|rare|form|kind)[ -])*"
+)
+_ILLNESS: Final = re.compile(
+    r"(?:[a-z'-]+ ){0,3}?(?:[a-z]{3,}itis|[a-z]{3,}osis|[a-z]{2,}a?emia|[a-z]{3,}opathy|(?:[a-z'-]+"
+    r" )(?:syndrome"
+    r"|disease|disorder|deficiency|dystrophy|insufficiency|palsy)|chronic [a-z]+(?: pain| fatigue)?)\b"
+)
+_LASTING_COMPLAINT: Final = re.compile(
+    r"(?:clinical |generali[sz]ed |social |chronic |major |postnatal |post-natal |manic )?(?:depression"
+    r"|anxiety"
+    r"(?: disorder)?|migraines?|tinnitus|insomnia|vertigo|panic disorder|panic attacks|back pain|ibs|acne)\b"
+)
+_NO_CONDITION: Final = re.compile(
+    r"^(?:(?:my|his|her|a|an|the) )?(?:\w+ )?(?:friend|colleague|neighbou?r|question|family|fear|risk"
+    r"|history|test|check|"
+    r"appointment|scan|chance)\b| (?:test|clinic|check|check-up|checkup|appointment|nurse|review|scare"
+    r"|risk|screening"
+    r"|leaflet|medicine|medication|tablets?|meds|inhaler|pills?|charity|run|walk|ward|specialist|in the"
+    r" family"
+    r"|in my family|diet)\b"
+)
+_IS_ILL: Final = re.compile(
+    r"(?:diabetic|asthmatic|epileptic|coeliac|celiac|bipolar|schizophrenic|an(?:a)?emic|hypertensive"
+    r"|arthritic|perimenopausal|postmenopausal|menopausal|immunocompromised|prediabetic|hiv[ -]positive"
+    r"|obese)\b"
+)
+_UNITS: Final = (
+    r"(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?|drops?|caps?(?:ules?)?)"
+)
+_OFTEN: Final = (
+    r"(?:once|twice|one|two|three times|\d times|\w+ times) (?:a|per|each|every) (?:day|week|month)|daily"
+    r"|nightly|weekly"
+    r"|every (?:day|morning|night|evening|week|other day|\d+ hours|\w+ weeks|\w+day|\w+ hours)|at night"
+    r"|at bedtime"
+    r"|before bed|in the (?:morning|evening)s?|as needed|when needed|with (?:meals|food|breakfast)|a day"
+    r"|a week"
+)
+_MEDICINE_LEAD: Final = (
+    r"(?:(?:an?|the|my|his|her|some|daily|regular|low|dose|baby|both|just|only|also|about|one|two|three"
+    r"|half|of|blue|brown"
+    rf"|\d+(?:[.,]\d+)? ?{_UNITS}?|{_UNITS}|long[- ]term|prescription|prescribed|called|something|for"
+    rf"|blood|pressure) )*"
+)
+_AFTER_MEDICINE: Final = re.compile(
+    rf"(?:s\b)?(?:,? ?\(?(?:\d+(?:[.,]\d+)?(?: ?(?:/|x) ?\d+)? ?{_UNITS}(?!\w)|\d+(?:[.,]\d+)?(?="
+    rf" (?:{_OFTEN})|$)|\w+ {_UNITS}(?!\w)))?\)?(?:,? (?:{_OFTEN}))*"
+)
+_UNKNOWN_MEDICINE: Final = re.compile(
+    r"([a-z][a-z-]{4,}) (?:\d+(?:[.,]\d+)? ?(?:mg|mcg|micrograms?|milligrams?|g|ml|units?|iu)\b)"
 )
 _STARTS_IT: Final = re.compile(
     r"(?:(?:and|but|so|well|oh|yes|no|erm?|um)[, ]+)*"
@@ -78,6 +133,13 @@ _CONTRAST: Final = re.compile(
     r",? (?:and |but )?(?:definitely |certainly )?not (?:the |my |a |an |on |in |at "
     r"|for |since |from )?(?P<old>[\w' -]{1,40})$"
 )
+_NO_VALUE: Final = re.compile(
+    r"(?:(?:no|but|and|actually|well|sorry|wait|oh)[, ]+)*"
+    r"(?:i'm|i am|i do|i have|i've|i was|he's|he is|she's|she is|he does|she does|my \w+ (?:is|does))(?:"
+    r" actually| really)?"
+)
+"""What is left of a clause that only denies something."""
+
 _REQUESTS: Final = re.compile(
     r"\b(?:want|need|would like|'d like|looking for|trying) (?:to|a|an|some|help|advice|for)\b"
 )
@@ -116,9 +178,11 @@ class FactReader:
             case "measures":
                 return readers.measures(low, asked=True)
             case "medicines":
-                return self._listed(clause, "medicines.names")
+                return self._values(kind, clause) or self._listed(clause, "medicines.names")
             case "conditions":
-                return self._listed(clause, "conditions.names")
+                return self._values(kind, clause) or self._listed(clause, "conditions.names")
+            case "stated":
+                return self._values(kind, clause)
             case "allergens":
                 return self.allergen(clause) or self._short(clause)
             case "relative":
@@ -135,6 +199,10 @@ class FactReader:
                 return None
             case other:
                 return readers.PLAIN[other](low)
+
+    def _values(self, kind: str, clause: Clause) -> str | None:
+        """The values that a clause states by the forms of the table, in one text."""
+        return ", ".join(each.value for each in self._stated(kind, clause)) or None
 
     def value_of(self, kind: str, clause: Clause) -> str | None:
         """The value of a kind's type in a clause, as if it had been asked for; None if there is none."""
@@ -184,50 +252,89 @@ class FactReader:
 
     def volunteered(self, clause: Clause) -> list[Found]:
         """The values that a clause states although nobody asked for them."""
-        if (
-            not clause.text
-            or clause.asked
-            or clause.may_ask
-            or clause.supposed
-            or clause.who in (MIXED, NOBODY)
-        ):
+        if not clause.text or clause.asked or clause.may_ask:
             return []
-        low = clause.low
-        found: list[tuple[str, str]] = []
-        allergen = self.allergen(clause)
-        if allergen and not clause.denied:
-            found.append(("allergies", allergen))
+        found = [
+            Found(row.kind, each.value[:_MAX_VALUE], clause.text, each.who, when=each.when)
+            for row in TABLE
+            if row.volunteered and row.states
+            for each in self._stated(row.kind, clause)
+        ]
+        if any(each.kind == "history" for each in found):
+            found = [each for each in found if each.kind != "past_conditions"]
+        if clause.supposed or clause.who in (MIXED, NOBODY):
+            return found
+        low, kinds = clause.low, {each.kind for each in found}
+        values: list[tuple[str, str]] = []
         complaint = ""
         if not clause.denied and not clause.past:
-            found += self._measured(low)
-            if not allergen:
-                found += self._listed_values(low)
+            values += [each for each in self._measured(low) if each[0] not in kinds]
             if name := readers.name(clause.text):
-                found.append(("name", name))
-            if not allergen and (complaint := self.complaint(clause)):
-                found.append((CONCERN, complaint))
+                values.append(("name", name))
+            if (
+                "allergies" not in kinds
+                and not self.allergen(clause)
+                and (complaint := self.complaint(clause))
+            ):
+                values.append((CONCERN, complaint))
+        kinds |= {kind for kind, _ in values}
         if (
             not clause.denied
             and (complaint or _STARTS_IT.match(low))
-            and (complaint or not {kind for kind, _ in found} & _NOT_TIMED)
+            and (complaint or not kinds & _NOT_TIMED)
         ):
-            found += self._timed(low)
-        return [Found(kind, value[:_MAX_VALUE], clause.text, clause.who) for kind, value in found]
+            values += self._timed(low)
+        return [*found, *(Found(kind, value[:_MAX_VALUE], clause.text, clause.who) for kind, value in values)]
 
-    def _listed_values(self, low: str) -> list[tuple[str, str]]:
-        """Each medicine that is taken and each condition that somebody has."""
-        found = []
-        names = self.named(low, "medicines.names")
-        listed = any(low.startswith(each) for each in names) and _DOSED.search(low) is not None
-        takes = _TAKES.search(low)
-        if takes and not listed:  # only what follows the verb, up to the next statement
-            names = self.named(_NEXT_VERB.split(low[takes.end() :])[0], "medicines.names")
-        if names and (listed or takes) and not _REQUESTS.search(low):
-            found += [("medications", _with_dose(each, low, alone=len(names) == 1)) for each in names]
-        names = self.named(low, "conditions.names")
-        if names and _DIAGNOSED.search(low):
-            found += [("conditions", each) for each in names]
-        return found
+    def _stated(self, kind: str, clause: Clause) -> list[Stated]:
+        """The values of a kind that a clause states by a form of the table; names are found in the lists."""
+        reads = BY_NAME[kind].reads
+        names = _NAMES.get(reads)
+        values = stated(kind, clause, every=names is not None)
+        if names is None:
+            return values
+        read = {"medicines": self._medicines, "conditions": self._conditions, "allergens": _allergens}[reads]
+        found: dict[str, Stated] = {}
+        for each in values:
+            for value in [NONE] if each.value == NONE else read(each.value):
+                when = each.when if each.when not in value else ""
+                found.setdefault(value.lower(), replace(each, value=value, when=when))
+        if len(found) > 1:
+            found.pop(NONE, None)
+        return list(found.values())
+
+    def _conditions(self, value: str) -> list[str]:
+        """The condition that a text begins with."""
+        low = value.lower()
+        if _NO_CONDITION.search(low):
+            return []
+        lead = re.match(_HOW, low)
+        rest = low[lead.end() :] if lead else low
+        for each in self._lexicon.mentions(words_of(low)):
+            if each.group == "conditions.names" and each.text not in _TOO_GENERAL:
+                start = low.find(each.text.split()[0])
+                if start >= 0 and re.fullmatch(_HOW, low[:start]):
+                    kind = re.search(r"type (?:\d|one|two) $", low[:start])
+                    return [f"{kind[0] if kind else ''}{each.text}"]
+        found = _IS_ILL.match(rest) or _ILLNESS.match(rest) or _LASTING_COMPLAINT.match(rest)
+        return [found[0].strip()] if found else []
+
+    def _medicines(self, value: str) -> list[str]:
+        """The medicine that a text begins with, with its dose and how often it is taken."""
+        low = value.lower()
+        for each in self._lexicon.mentions(words_of(low)):
+            if each.group != "medicines.names" or each.text in _TOO_GENERAL:
+                continue
+            start = low.find(each.text)
+            if start >= 0 and (lead := re.fullmatch(_MEDICINE_LEAD, low[:start])):
+                after = _AFTER_MEDICINE.match(low[start + len(each.text) :])
+                dose = re.search(rf"\d+(?:[.,]\d+)? ?{_UNITS}(?= )", lead[0])
+                tail = f"{after[0] if after else ''}{' ' + dose[0] if dose else ''}"
+                return [f"{each.text}{tail}".strip(" ,(")]
+        if found := _UNKNOWN_MEDICINE.match(low):
+            after = _AFTER_MEDICINE.match(low[found.end(1) :])
+            return [f"{found[1]}{after[0] if after else ''}".strip(" ,(")]
+        return []
 
     def _timed(self, low: str) -> list[tuple[str, str]]:
         """When something began or how long it has lasted."""
@@ -249,8 +356,6 @@ class FactReader:
             ("severity", readers.rating(low, asked=False)),
             ("temperature", temperature),
             ("readings", None if temperature else readers.reading(low, asked=False)),
-            ("age", readers.age(low, asked=False)),
-            ("pregnancy", readers.PLAIN["pregnancy"](low)),
             *(("measures", each) for each in (readers.measures(low, asked=False) or "").split(", ")),
         ]
         return [(kind, value) for kind, value in values if value]
@@ -326,10 +431,6 @@ class FactReader:
         return ""
 
 
-"""Kinds of which somebody can have none; `nothing` answers no other open question."""
-
-"""What an answer in own words sounds like. Other words are kept, but not as the answer to that question."""
-
 _WITH: Final = word_set(
     "left right upper lower both dull sharp bad terrible severe dry itchy mild slight chronic "
     "constant splitting runny stuffy sore swollen persistent tension knee back neck shoulder "
@@ -343,19 +444,24 @@ _CATCHES_COLD: Final = re.compile(
     r"\b(?:a|bad|head|heavy|nasty|another|this|my|the|his|her|got|have|chest) cold\b(?! (?:water|weather"
     r"|drinks?|air|hands|feet))|^cold\b"
 )
-_DOSED: Final = re.compile(r"\d|\b(?:daily|nightly|a day|at night|in the (?:morning|evening)|every)\b")
 _NOT_TIMED: Final = frozenset(("medications", "allergies", "conditions", "pregnancy", "age"))
 _TOO_GENERAL: Final = frozenset(
     ("pill", "tablet", "supplement", "iron", "pills", "tablets", "supplements", "ms", "off")
 )
 
 
-def _with_dose(name: str, low: str, *, alone: bool) -> str:
-    """A medicine with its dose, if that stands beside it or no other medicine is named."""
-    after = low.partition(name)[2]
-    dose = readers.PLAIN["dose"](low if alone else after[:16])
-    return f"{name} {dose}" if dose and (alone or after.lstrip().startswith(dose)) else name
+def _allergens(value: str) -> list[str]:
+    """The names in what somebody is allergic to."""
+    parts = re.split(r",? (?:and|or) |, |/", value)
+    bare = [
+        re.sub(r"^(?:the|any|some|my|all|both|most|eating|certain) ", "", each.strip().lower())
+        for each in parts
+    ]
+    return [each for each in bare if each and not _NOT_ALLERGEN.match(each) and len(each.split()) <= 5]
 
+
+_NAMES: Final = {"medicines": "medicines.names", "conditions": "conditions.names", "allergens": ""}
+"""The types of values that are found in lists of names."""
 
 _ANY_QUESTION: Final = Question(asked="", core="", form="open")
 
@@ -369,7 +475,10 @@ def _lasts(low: str) -> bool:
 
 
 def split_contrast(low: str) -> tuple[str, str]:
-    """The new and the old value of `Tuesday, not Monday`. The old one is empty if there is none."""
+    """The new and the old value of `Tuesday, not Monday`. The old one is empty if there is none.
+
+    The new one is empty in `I'm not allergic to latex`, which only denies.
+    """
     found = re.search(
         r"\b(?:not|isn't|wasn't)(?: the| my| a| an| on| in| at| for)? (?P<old>[\w'./ -]{1,40}?)"
         r"(?:[,;] (?:but |it's |it was |its |i meant |i mean |rather )?"
@@ -379,7 +488,8 @@ def split_contrast(low: str) -> tuple[str, str]:
     if found and not _CONTRAST.search(low):
         return found["new"].strip(), found["old"].strip()
     if found := _CONTRAST.search(low):
-        return low[: found.start()].strip(" ,"), found["old"].strip()
+        new = low[: found.start()].strip(" ,")
+        return "" if _NO_VALUE.fullmatch(new) else new, found["old"].strip()
     if found := re.search(r" (?:instead of|rather than) (?P<old>[\w' -]{1,40})$", low):
         return low[: found.start()].strip(" ,"), found["old"].strip()
     return low, ""

@@ -40,7 +40,7 @@ SPAN: Final = (
     r"|night|week|month|year|morning|summer|winter)|not (?:very |that )?long)"
 )
 _DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_MONTH: Final = (
+MONTH: Final = (
     r"(?:january|february|march|april|may|june|july|august|september|october"
     r"|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 )
@@ -51,9 +51,9 @@ MOMENT: Final = (
     rf"|autumn|fall|winter|christmas|{_DAY})"
     rf"|(?:the day before )?yesterday(?: {_PART})?|today|tonight|the other (?:day"
     rf"|night)|just now)|(?:on |this )?{_DAY}\b(?: {_PART}| last week)?"
-    rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b(?: \d{{4}})?|(?:in "
+    rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}\b(?: \d{{4}})?|(?:in "
     rf"|early |late |mid[ -]?|the (?:beginning|end|middle"
-    rf"|start) of )*{_MONTH}\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?: \d{{4}})?"
+    rf"|start) of )*{MONTH}\b(?: \d{{1,2}}(?:st|nd|rd|th)?)?(?: \d{{4}})?"
     rf"|\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?|(?:in |back in )?(?:19|20)\d\d|(?:over "
     rf"|at |around |before |after |since )?(?:the )?(?:christmas|easter|new year"
     rf"|spring|summer|autumn|winter|weekend|holidays?|breakfast|lunch|dinner)"

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from agents.fact_kinds import recalled_kinds
 from agents.local.dialogue import NEAREST, NOT_TOLD, TOLD, Talk, stems
 from agents.local.reading.clauses import PERSON, plain, split
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED
-from agents.local.search import Asked, Search, asked_kinds, topic_words
+from agents.local.search import Asked, Search, topic_words
 from agents.ports import MemoryHit, Period, Recalled
 from agents.values import NONE, NOT_SAID, NOT_SURE, UNSPECIFIED
 from memory_blocks.facts.changes import CurrentFact, Decider
@@ -95,7 +96,7 @@ def asks_for_all(question: str) -> bool:
         return not topic_words(low) - stems("everything please lost")
     return (
         not topic_words(low)
-        and not asked_kinds(low)
+        and not recalled_kinds(low)
         and re.search(
             r"\b(?:told|tell|said|know|noted?|wrote|written|remember|got|have|saved|recall|keep)\b", low
         )

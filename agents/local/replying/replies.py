@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from agents.fact_kinds import recalled_kinds
 from agents.local.dialogue import CHANGE, REMOVE, named_topic
 from agents.local.reading.acts import TELLS_TOO
 from agents.local.reading.changes import kept_words, says_something
@@ -16,7 +17,7 @@ from agents.local.replying.medicines import Medicines
 from agents.local.replying.social import SocialReplies
 from agents.local.replying.texts import Texts, Wording
 from agents.local.replying.turn import MOST_QUOTED, PLAIN_VALUES, Turn, grieves, quoted, short, wants_quiet
-from agents.local.search import Search, asked_kinds, topic_words
+from agents.local.search import Search, topic_words
 from agents.roster import Specialist
 from agents.values import (
     COORDINATOR,
@@ -368,7 +369,7 @@ _QUIET: Final = frozenset(
 def _questions(turn: Turn) -> list[str]:
     """The questions about memory, without those that name nothing, such as "do you remember?"."""
     words = turn.words(ActKind.MEMORY_QUESTION)
-    naming = [each for each in words if topic_words(plain(each)) or asked_kinds(plain(each))]
+    naming = [each for each in words if topic_words(plain(each)) or recalled_kinds(plain(each))]
     return (naming or words[-1:])[:2]
 
 

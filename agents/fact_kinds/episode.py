@@ -1,32 +1,30 @@
-"""The table of the kinds of facts. A new kind is one row here."""
+"""The kinds of facts that interviews ask for and that belong to an episode, and the basic ones of a life."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from agents.fact_kinds.row import FactKind
 
-@dataclass(frozen=True, slots=True)
-class FactKind:
-    """One kind of fact.
+NONE: Final = "none reported"
+"""The value that says "none": no allergies, no medicines. It keeps the question from being asked again."""
 
-    `asks`: the pattern of the questions that ask for it. `reads`: the type of its values, by which a reader
-    of the brain without a model finds them; `words` stands for the person's own words. `name`: how it is
-    called in a sentence, if the kind itself would not be understood. `stable`: it lasts beyond this episode.
-    `volunteered`: a value counts although nobody asked.
-    """
+N: Final = (
+    r"(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|twenty|thirty)"
+)
+_UNTIL: Final = (
+    r"[^.;!?()]+?(?=(?:,? (?:and|or) (?:i|my|it|have|take|he|she|they|can't)| but| so| which| since|"
+    r" because| as| though| too"
+    r"| as well| btw| we| when| found| after| from| that| if)\b|[.;!?()]|$)"
+)
+_NO_CLINIC: Final = r"\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 
-    kind: str
-    asks: str = ""
-    reads: str = "words"
-    name: str = ""
-    stable: bool = False
-    volunteered: bool = False
-
-
-TABLE: Final = (
+ASKED: Final = (
     FactKind(
         "severity",
+        recalls=(
+            r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
+            r"|level|number)|number (?:did|i)|how bad)\b"
+        ),
+        recall_rank=5,
         name="severity rating 1-10",
         reads="rating",
         volunteered=True,
@@ -38,6 +36,12 @@ TABLE: Final = (
     ),
     FactKind(
         "onset",
+        recalls=(
+            r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
+            r"|going on|first|come on|came on)\b|\bhow long\b|\bwhat (?:started|caused|brought|triggered)\b"
+        ),
+        recalled_with=("duration",),
+        recall_rank=6,
         name="onset time",
         reads="when",
         volunteered=True,
@@ -63,6 +67,8 @@ TABLE: Final = (
     ),
     FactKind(
         "frequency",
+        recalls=r"\bhow often\b",
+        recall_rank=14,
         reads="often",
         asks=r"\bhow often\b(?! do you (?:use|take|eat|drink|exercise|train|work|go|measure|check"
         r"|cook|smoke|see))|\bhow (?:frequent|frequently|regularly|many times)\b|\bevery (?:day"
@@ -70,6 +76,11 @@ TABLE: Final = (
     ),
     FactKind(
         "location",
+        recalls=(
+            r"\bwhere\b.*\b(?:hurts?|pain|ache|rash)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
+            r"|hip|shoulder|wrist|ankle|elbow|one)\b"
+        ),
+        recall_rank=13,
         name="location",
         reads="place",
         asks=r"\bwhere\b(?!.{0,20}\b(?:live|work|from|going)\b)|\bwh(?:ich|at) (?:side|part|area|spot"
@@ -120,8 +131,58 @@ TABLE: Final = (
     ),
     FactKind(
         "medications",
+        recalls=(
+            r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
+            r"|\b(?:am i|is (?:he|she)|what's (?:he|she)|i'm|i am|was i) on\b|\bput me on\b"
+        ),
+        recalled_with=("other_medicines",),
+        recall_rank=3,
+        naming="take takes taking tablet medicine medication meds pill drug prescription regular",
+        tells="{who} takes {v}.",
+        nothing="medicines",
+        importance=0.8,
         name="current medications",
         reads="medicines",
+        states=(
+            (r"<do>(?:take|takes|use|uses|inject|injects) (?P<v>[^;.!?]+)", "{v}"),
+            (
+                r"<am>(?:taking|on|using|put on|started on|moved to|switched to|injecting) (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (
+                r"<do>(?:'ve|have|has) (?:also )?been (?:taking|on|using|put on|moved to) (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (
+                r"<do>(?:was|were|got|have been|has been) (?:put|started|moved|switched) (?:on|onto|to)"
+                r" (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (
+                r"<do>(?:just |have |'ve |has )?(?:started|switched to|started on|started taking|changed"
+                r" to) (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (
+                r"\b(?:put|switched|moved|changed) (?:(?P<i>me)|(?P<they>him|her)) (?:on|to|onto)"
+                r" (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (
+                r"<my>(?:regular |daily |current )?(?:medications?|medicines?|tablets|meds"
+                r"|prescriptions?) (?:is|are|include) (?P<v>[^;.!?]+)",
+                "{v}",
+            ),
+            (r"^(?:medications?|medicines?|meds)[: ]+(?P<v>[^;.!?]+)", "{v}"),
+            (
+                r"<do>(?:don't|doesn't|do not|does not) take (?:any|no|regular) (?:other |regular"
+                r" )?(?:medic\w+|meds|tablets|drugs|pills)$",
+                NONE,
+            ),
+            (r"<am>not (?:on|taking) any (?:other |regular )?(?:medic\w+|meds|tablets|drugs|pills)$", NONE),
+            (r"<am>on no (?:regular )?(?:medic\w+|meds|tablets)\b", NONE),
+            (r"^no (?:regular |current )?(?:medic\w+|meds)$", NONE),
+        ),
         stable=True,
         volunteered=True,
         asks=r"\bmedications?\b|\bmedicines?\b|\bmeds\b|\bdrugs?\b|\btak(?:e|en|ing) (?:anything"
@@ -131,15 +192,55 @@ TABLE: Final = (
     ),
     FactKind(
         "dose",
+        recalls=(
+            r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did|am) i (?:take|taking"
+            r"|say i take)\b|\bhow many (?:mg|milligrams?)\b|\bstrength\b"
+        ),
+        recalled_with=("medications",),
+        recall_rank=1,
+        naming="dose doses dosage strength with",
         reads="dose",
-        volunteered=True,
         asks=r"^(?!.*\b(?:miss|skip|forget)).*\bdos(?:e|es|age)\b|\bhow (?:much"
         r"|many)\b.{0,20}\b(?:take|taking|tablets?|pills?|mg|milligrams?)\b|\bwhat strength\b",
     ),
     FactKind(
         "conditions",
+        recalls=(r"\bsay (?:that )?i have\b|\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
+        recall_rank=11,
+        naming="condition diagnosed diagnosis illness",
+        tells=(
+            (
+                r".*(?:diabetic|asthmatic|epileptic|intolerant|an(?:a)?emic|hypertensive|arthritic"
+                r"|coeliac|celiac|bipolar|autistic"
+                r"|schizophrenic|menopausal|immunocompromised|hiv[ -]positive|obese)$",
+                "{who} is {v}.",
+            ),
+            ("", "{who} has {v}."),
+        ),
+        nothing="medical conditions",
+        importance=0.8,
         name="medical history",
         reads="conditions",
+        states=(
+            (r"<have>(?P<v>[^;.!?]+)", "{v}"),
+            (r"<do>(?:live|lives|suffer|suffers|struggle|struggles) (?:from|with) (?P<v>[^;.!?]+)", "{v}"),
+            (r"<am>(?:living|suffering|struggling) (?:from|with) (?P<v>[^;.!?]+)", "{v}"),
+            (r"<am>(?:\w+ )?diagnosed (?:with|as) (?P<v>[^;.!?]+)", "{v}"),
+            (r"<do>(?:was|were|got) (?:\w+ )?diagnosed (?:with|as) (?P<v>[^;.!?]+)", "{v}"),
+            (r"<do>(?:was|were) born with (?P<v>[^;.!?]+)", "{v}"),
+            (r"<am>(?P<v>[^;.!?]+)", "{v}"),
+            (r"<my>(?P<v>[^;.!?]+)", "{v}"),
+            (
+                r"<have>no (?:other |known |underlying |chronic |long-term )*(?:medical |health"
+                r" )?(?:conditions|problems|illnesses|issues)$",
+                NONE,
+            ),
+            (
+                r"<do>(?:don't|doesn't|do not) have any (?:other |known |underlying |chronic )*(?:medical"
+                r" |health )?(?:conditions|problems|illnesses|issues)$",
+                NONE,
+            ),
+        ),
         stable=True,
         volunteered=True,
         asks=r"\bmedical (?:history|conditions?|problems?|issues?)\b|\bdiagnos|\bconditions?\b"
@@ -155,21 +256,83 @@ TABLE: Final = (
     ),
     FactKind(
         "allergies",
+        recalls=r"\ballerg|\bintoleran|\breact to\b",
+        recall_rank=2,
+        naming="allergic allergy allergies intolerant",
+        tells="{who} is allergic to {v}.",
+        nothing="allergies",
+        importance=0.9,
         reads="allergens",
+        states=(
+            (rf"<am>(?:\w+ )?(?:allergic|intolerant) to (?P<v>{_UNTIL})", "{v}"),
+            (rf"<have>(?:[\w-]+ ){{0,3}}?(?:allergy|allergies|intolerance) to (?P<v>{_UNTIL})", "{v}"),
+            (rf"<have>(?:\w+ )?(?P<v>[\w-]+(?: mite| sting)?) (?:allergy|intolerance){_NO_CLINIC}", "{v}"),
+            (rf"<have>(?:\w+ )?(?:allergic|anaphylactic) reaction to (?P<v>{_UNTIL})", "{v}"),
+            (r"<am>(?P<v>lactose|gluten|fructose|histamine)[- ]intolerant\b", "{v}"),
+            (rf"<do>reacts? (?:very |really )?(?:badly|allergically) to (?P<v>{_UNTIL})", "{v}"),
+            (
+                r"^(?P<v>[a-z]+) (?:gives|brings) (?P<i>me) (?:out in )?(?:an? )?(?:\w+ )?(?:rash|hives)\b",
+                "{v}",
+            ),
+            (rf"<my>(?:\w+ )?allerg(?:y|ies) (?:is|are|include)(?: to)? (?P<v>{_UNTIL})", "{v}"),
+            (rf"^allerg(?:y|ies|ic)(?: to)?: ?(?P<v>{_UNTIL})", "{v}"),
+            (r"<have>no (?:known |drug |food |other |medicine )*allergies\b", NONE),
+            (
+                r"<do>(?:don't|doesn't|do not|does not) have (?:any )?(?:known |drug |food |other"
+                r" )*allergies\b",
+                NONE,
+            ),
+            (r"<am>not allergic to any(?:thing)?\b(?! (?:else|other))", NONE),
+        ),
         stable=True,
         volunteered=True,
         asks=r"\ballerg|\bintoleran",
     ),
     FactKind(
         "pregnancy",
+        recalls=r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b",
+        recall_rank=10,
+        tells="{who} is {v}.",
+        importance=0.9,
         reads="pregnancy",
+        states=(
+            (
+                rf"<am>(?P<v>(?:about |nearly |almost |over |just )*(?:{N} (?:weeks?|wks?|months?)"
+                rf" )?(?:pregnant|along)(?: with \w+)?)",
+                "{v}",
+            ),
+            (rf"<be>(?P<v>{N} (?:weeks?|wks?|months?))(?= today|$)(?<!old)", "{v} pregnant"),
+            (r"<be>(?P<v>expecting (?:a|our|my|twins|another|in \w+)[\w ]{0,20})", "{v}"),
+            (r"<be>(?P<v>in (?:my|the|her) (?:first|second|third) trimester)", "{v}"),
+        ),
         stable=True,
         volunteered=True,
         asks=r"\bpregnan|\bexpecting\b|\bhow far along\b",
     ),
     FactKind(
         "age",
+        recalls=r"\bhow old\b|\bages?\b",
+        recall_rank=4,
+        tells=((r"\d+$", "{who} is {v} years old."), ("", "{who} is {v} old.")),
         reads="age",
+        states=(
+            (
+                r"<be>(?P<v>\d{1,3})(?: years?| yrs?)?(?:[ -]old)?(?=$|[,;!?)]|\.(?!\d)| (?:and|but|now"
+                r"|with|by the way|btw|today)\b)",
+                "{v}",
+            ),
+            (r"<be>(?P<v>\d{1,3})[ -](?:years?|yrs?)[ -]old\b", "{v}"),
+            (r"<be>(?:\d{1,3}[ -])?(?P<v>\d{1,2} (?:months?|weeks?|days?))[ -]old\b", "{v}"),
+            (r"<be>aged (?P<v>\d{1,3})\b", "{v}"),
+            (
+                r"<do>(?:just |have just |'ve just |has just )?turned (?P<v>\d{1,3})\b(?! (?:when|in"
+                r" (?:19|20)))",
+                "{v}",
+            ),
+            (r"<my>age is (?P<v>\d{1,3})\b", "{v}"),
+            (r"^(?P<v>\d{2})[ -]?(?:years?|yrs?|yo|y/o)[ -]?(?:old)?\b", "{v}"),
+            (r"^aged? (?P<v>\d{1,3})\b", "{v}"),
+        ),
         stable=True,
         volunteered=True,
         asks=r"\bhow old\b|\b(?:your|his|her|their) age\b|^(?:and )?age\b|\byear were you born\b"
@@ -185,19 +348,41 @@ TABLE: Final = (
     ),
     FactKind(
         "family_history",
+        tells="{who} has a family history of {v}.",
+        nothing="illnesses in the family",
+        volunteered=True,
+        states=(
+            (
+                r"(?P<v>[\w' -]{3,40}?) (?:runs?|is|are) in (?P<i>my|our|the) family\b",
+                "{v}",
+            ),
+            (
+                r"\bfamily history of (?P<v>[\w' -]{3,40}?)(?=$|[,.;!]| (?:and|but|so|on)\b)",
+                "{v}",
+            ),
+        ),
+        recalls=r"\b(?:in|of) (?:my|the) family\b|\bfamily history\b",
         name="family history",
+        reads="stated",
         stable=True,
         asks=r"\b(?:in|of) (?:the|your) family\b|\bfamily history\b|\b(?:relatives?|parents?"
         r"|siblings)\b.{0,40}\b(?:had|have|has|with|suffer)\b",
     ),
     FactKind(
         "temperature",
+        recalls=r"\btemp(?:erature)?\b|\bfever\b",
+        recall_rank=7,
         reads="temperature",
         volunteered=True,
         asks=r"\btemperature\b|\bhow high\b.{0,20}\bfever\b|\bthermometer\b",
     ),
     FactKind(
         "readings",
+        recalls=(
+            r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b"
+            r"|\bheart rate\b|\bpeak flow\b|\bcholesterol\b|\bferritin\b|\bresult\b"
+        ),
+        recall_rank=8,
         reads="reading",
         volunteered=True,
         asks=r"\breadings?\b|\bvalues\b|\bblood (?:pressure|sugar) (?:been|now|today|lately|like)\b"
@@ -206,6 +391,9 @@ TABLE: Final = (
     ),
     FactKind(
         "measures",
+        recalls=r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b",
+        recall_rank=9,
+        tells=((r".*(?:kg|kilo|lb|pound|stone|st\b)", "{who} weighs {v}."), ("", "{who} is {v} tall.")),
         reads="measures",
         stable=True,
         volunteered=True,
@@ -213,6 +401,8 @@ TABLE: Final = (
     ),
     FactKind(
         "sleep_hours",
+        recalls=r"\bhours\b.*\bsleep\b|\bsleep\b.*\bhours\b",
+        recall_rank=15,
         name="sleep",
         reads="hours",
         asks=r"\bhow long (?:do|did|are) you (?:usually )?sleep\b|\bhow (?:much|many hours"
@@ -225,18 +415,21 @@ TABLE: Final = (
     ),
     FactKind(
         "substances",
+        tells='{who}, about coffee, alcohol and smoking: "{v}".',
         name="coffee, alcohol and smoking",
         stable=True,
         asks=r"\bcoffee\b|\bcaffeine\b|\balcohol\b|\bsmok|\bcigarette|\bnicotine\b|\bdo you drink\b",
     ),
     FactKind(
         "habits",
+        tells='{who}, about an ordinary day: "{v}".',
         stable=True,
         asks=r"\b(?:typical|usual|ordinary|normal|average) (?:day|week|night|meal|evening"
         r"|breakfast)\b|\bwhat do you (?:eat|drink|have for)\b|\broutine\b",
     ),
     FactKind(
         "activity",
+        tells='{who}, about exercise: "{v}".',
         stable=True,
         asks=r"\bhow active\b|\bdo you (?:exercise|work out)\b|\bhow often do you (?:exercise|train"
         r"|work out)\b",
@@ -268,6 +461,8 @@ TABLE: Final = (
     ),
     FactKind(
         "other_medicines",
+        tells="{who} takes {v}.",
+        nothing="other medicines",
         name="other medicines",
         reads="medicines",
         stable=True,
@@ -288,6 +483,7 @@ TABLE: Final = (
     ),
     FactKind(
         "with_whom",
+        tells='{who}, about whom it concerns: "{v}".',
         name="whom it concerns",
         stable=True,
         asks=r"\b(?:which|what) (?:practice|doctor|clinic|hospital|insurer|insurance|office"
@@ -322,6 +518,17 @@ TABLE: Final = (
         asks=r"\bprotection\b|\bcondoms?\b|\bunprotected\b|\b(?:been|get|got|getting|you) tested\b",
     ),
     FactKind(
+        "concern",
+        name="complaint",
+        recalls=(
+            r"\bsymptoms?\b|\bcomplaints?\b|\bwhat(?:'s| is) wrong with me\b"
+            r"|\bwhat does (?:he|she|my \w+) have\b|\bwrong with (?:him|her|my \w+)\b"
+        ),
+        recalled_with=("conditions", "associated_symptoms", "quality", "location", "severity"),
+        recall_rank=16,
+        naming="symptoms complaints wrong",
+    ),
+    FactKind(
         "mentioned",
         name="also mentioned",
     ),
@@ -337,17 +544,15 @@ TABLE: Final = (
         "earlier_concern",
         name="earlier",
     ),
-    FactKind("name", name="name", stable=True, volunteered=True),
+    FactKind(
+        "name",
+        recalls=r"\b(?:my|your) name\b|\bwho am i\b",
+        recall_rank=12,
+        tells="{who} is called {v}.",
+        name="name",
+        reads="name",
+        stable=True,
+        volunteered=True,
+    ),
 )
-"""Every kind that is asked for or read. The order decides which kind a question is taken for first."""
-
-BY_NAME: Final[Mapping[str, FactKind]] = {row.kind: row for row in TABLE}
-
-ASKED_BY: Final[Mapping[str, re.Pattern[str]]] = {row.kind: re.compile(row.asks) for row in TABLE if row.asks}
-"""The pattern of the questions for each kind that can be asked for."""
-
-
-def name_of(kind: str) -> str:
-    """The name of a kind of fact for use in a sentence."""
-    row = BY_NAME.get(kind)
-    return (row.name if row else "") or kind.replace("_", " ")
+"""The order decides which kind a question is taken for first."""
