@@ -226,6 +226,7 @@ ASKED: Final = (
             (r"<do>(?:live|lives|suffer|suffers|struggle|struggles) (?:from|with) (?P<v>[^;.!?]+)", "{v}"),
             (r"<am>(?:living|suffering|struggling) (?:from|with) (?P<v>[^;.!?]+)", "{v}"),
             (r"<am>(?:\w+ )?diagnosed (?:with|as) (?P<v>[^;.!?]+)", "{v}"),
+            (r"\bdiagnosed (?P<i>me) (?:with|as having) (?P<v>[^;.!?]+)", "{v}"),
             (r"<do>(?:was|were|got) (?:\w+ )?diagnosed (?:with|as) (?P<v>[^;.!?]+)", "{v}"),
             (r"<do>(?:was|were) born with (?P<v>[^;.!?]+)", "{v}"),
             (r"<am>(?P<v>[^;.!?]+)", "{v}"),

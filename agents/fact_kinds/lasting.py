@@ -156,7 +156,11 @@ LASTING: Final = (
                 "{v}",
             ),
             (rf"<do>avoids? (?P<v>{_FOODS}(?:(?:,| or| and) {_FOODS})*)", "{v}"),
-            (r"(?:<am>)(?:on )?(?:a )?(?P<v>gluten|dairy|lactose|sugar|wheat|nut)[- ]free(?: diet)?", "{v}"),
+            (
+                r"<be>(?:on )?(?:a )?(?P<v>gluten|dairy|lactose|sugar|wheat|nut)[- ]free(?: diet)?(?=$|[,.]|"
+                r" and)",
+                "{v}",
+            ),
             (
                 r"<do>(?:eat|eats|follow|follows) (?:a |only )?(?P<v>gluten|dairy|lactose|sugar|wheat"
                 r"|nut)[- ]free",
@@ -310,7 +314,7 @@ LASTING: Final = (
             (
                 r"<do>(?P<v>(?:work|works) (?:part[- ]time|full[- ]time|nights?|night shifts?|shifts|from"
                 r" home"
-                r"|(?:in|at|on|for) (?!the moment\b|that\b|it\b|this\b)(?:an? |the |my )?[\w' -]+?))"
+                r"|(?:in|at|on an?|for) (?!the moment\b|that\b|it\b|this\b)(?:an? |the |my )?[\w' -]+?))"
                 r"(?=$|[,.]| (?:and|but|so|which|where|who|since)\b)",
                 "~{v}",
             ),
@@ -456,8 +460,9 @@ LASTING: Final = (
             (
                 rf"<do>(?:'ve |have |has )?had (?P<v>(?:an? |two |three |some |several |my |the"
                 rf" )?{_OPERATION}"
-                r"(?: (?:on|in|to|for) (?:my|his|her|the|both|a) (?:[\w-]+ )?[\w-]+)?)(?! scheduled|"
-                r" booked| planned| tests?)",
+                r"(?: (?:on|in|to|for) (?:my|his|her|the|both|a) (?:(?:left|right|upper|lower|big)"
+                r" )?[\w-]+)?)"
+                r"(?! scheduled| booked| planned| tests?| of\b)",
                 "{v}",
             ),
             (

@@ -70,7 +70,13 @@ _HOW: Final = (
     r"|induced|recurrent|stable|advanced|undiagnosed|diagnosed|with|to|having|as|being|both|existing|known"
     r"|\d(?:nd|rd|th|st)?|hereditary|genetic|lifelong|treatment|resistant|persistent|occasional|terrible"
     r"|awful"
-    r"|problems|issues|condition|called|rheumatoid|juvenile|rare|form|kind)[ -])*"
+    r"|problems|issues|condition|called|breast|bowel|lung|prostate|skin|ovarian|cervical|colon|thyroid"
+    r"|kidney|liver"
+    r"|stomach|\d[ab]?|rheumatoid|juvenile|rare|form|kind)[ -])*"
+)
+_KIND_OF_IT: Final = re.compile(
+    r"(?:type (?:\d|one|two)|breast|bowel|lung|prostate|skin|ovarian|cervical|colon|thyroid|kidney|liver"
+    r"|stomach) $"
 )
 _ILLNESS: Final = re.compile(
     r"(?:[a-z'-]+ ){0,3}?(?:[a-z]{3,}itis|[a-z]{3,}osis|[a-z]{2,}a?emia|[a-z]{3,}opathy|(?:[a-z'-]+"
@@ -85,7 +91,8 @@ _LASTING_COMPLAINT: Final = re.compile(
 _NO_CONDITION: Final = re.compile(
     r"^(?:(?:my|his|her|a|an|the) )?(?:\w+ )?(?:friend|colleague|neighbou?r|question|family|fear|risk"
     r"|history|test|check|"
-    r"appointment|scan|chance)\b| (?:test|clinic|check|check-up|checkup|appointment|nurse|review|scare"
+    r"appointment|scan|chance|stroke of)\b| (?:test|clinic|check|check-up|checkup|appointment|nurse"
+    r"|review|scare"
     r"|risk|screening"
     r"|leaflet|medicine|medication|tablets?|meds|inhaler|pills?|charity|run|walk|ward|specialist|in the"
     r" family"
@@ -260,8 +267,8 @@ class FactReader:
             if row.volunteered and row.states
             for each in self._stated(row.kind, clause)
         ]
-        if any(each.kind == "history" for each in found):
-            found = [each for each in found if each.kind != "past_conditions"]
+        kinds = {each.kind for each in found}
+        found = [each for each in found if _SAME_AS.get(each.kind) not in kinds]
         if clause.supposed or clause.who in (MIXED, NOBODY):
             return found
         low, kinds = clause.low, {each.kind for each in found}
@@ -314,7 +321,7 @@ class FactReader:
             if each.group == "conditions.names" and each.text not in _TOO_GENERAL:
                 start = low.find(each.text.split()[0])
                 if start >= 0 and re.fullmatch(_HOW, low[:start]):
-                    kind = re.search(r"type (?:\d|one|two) $", low[:start])
+                    kind = _KIND_OF_IT.search(low[:start])
                     return [f"{kind[0] if kind else ''}{each.text}"]
         found = _IS_ILL.match(rest) or _ILLNESS.match(rest) or _LASTING_COMPLAINT.match(rest)
         return [found[0].strip()] if found else []
@@ -457,8 +464,15 @@ def _allergens(value: str) -> list[str]:
         re.sub(r"^(?:the|any|some|my|all|both|most|eating|certain) ", "", each.strip().lower())
         for each in parts
     ]
-    return [each for each in bare if each and not _NOT_ALLERGEN.match(each) and len(each.split()) <= 5]
+    return [
+        each
+        for each in bare
+        if each and not each.startswith("not ") and not _NOT_ALLERGEN.match(each) and len(each.split()) <= 5
+    ]
 
+
+_SAME_AS: Final = {"past_conditions": "history"}
+"""Kinds whose values are left out beside those of another kind."""
 
 _NAMES: Final = {"medicines": "medicines.names", "conditions": "conditions.names", "allergens": ""}
 """The types of values that are found in lists of names."""

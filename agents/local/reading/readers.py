@@ -148,7 +148,8 @@ _HOURS: Final = re.compile(
     rf"|okay|hardly|barely|not (?:much|well|great|at all))\b"
 )
 _NAME: Final = re.compile(
-    r"\b(?:[Mm]y name is|[Mm]y name's|I'm called|[Cc]all me|[Tt]his is) ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)"
+    r"\b(?:[Mm]y name is|[Mm]y name's|I'm called|[Cc]all me|I go by|[Tt]his is)"
+    r" ([A-Z][\w'-]+(?: [A-Z][\w'-]+)?)"
     r"|\b(?:[Ii]t's|[Ii]ts|[Tt]his is) ([A-Z][\w'-]+) (?:here|again|speaking)\b"
     r"|\bI'm ([A-Z][a-z]+)(?=, (?:aged )?\d{2}\b|, an? |$)(?!ish|ese)"
 )

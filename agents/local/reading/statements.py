@@ -5,7 +5,7 @@ over, quoted or doubted.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -13,29 +13,37 @@ from typing import Final
 from agents.fact_kinds import BY_NAME
 from agents.local.reading import readers
 from agents.local.reading.clauses import MIXED, NOBODY, PERSON, RELATIVES, Clause, holds
+from agents.utterance import word_set
 
 _ADVERBS: Final = (
     r"(?:(?:also|now|currently|actually|still|already|just|only|really|both|unfortunately|basically|always"
     r"|a|an|been|quite|strictly|strict|fully|severely|badly|mildly|lifelong|proud|usually|normally|generally"
     r"|typically|regularly|mostly|by the way|btw|have always|as you know),? )*"
 )
-_THEY: Final = (
-    rf"(?:\b(?:my|our) (?:[\w-]+ ){{0,2}}?(?:{RELATIVES})(?:[ -]in[ -]law)?(?:,? [a-z]+,?)??|\bhe|\bshe"
-    r"|\b(?:mum|mom|dad|gran|nan|grandma|grandad)|^[a-z]+)"
+_KIN: Final = (
+    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?(?:{RELATIVES})(?:[ -]in[ -]law)?(?:,? [a-z]+,?)??|\bhe|\bshe"
+    r"|\b(?:mum|mom|dad|gran|nan|grandma|grandad)"
 )
+_THEY: Final = rf"(?:{_KIN}|^[a-z]+)"
 _SUBJECTS: Final = {
-    "<am>": rf"(?:(?P<i>\bi(?:'m| am|'ve been| have been)) |(?P<they>{_THEY}(?:'s| is| are| has been)) "
-    rf"|(?P<bare>^(?:(?:am|is|being) )?)){_ADVERBS}",
-    "<be>": rf"(?:(?P<i>\bi(?:'m| am)) |(?P<they>{_THEY}(?:'s| is| are)) ){_ADVERBS}",
+    "<am>": rf"(?:(?P<i>\bi(?:'m| am|'ve been| have been))|(?P<they>{_THEY}(?:'s| is| are| has been))) "
+    rf"{_ADVERBS}",
+    "<be>": rf"(?:(?P<i>\bi(?:'m| am))|(?P<they>{_THEY}(?:'s| is| are))) {_ADVERBS}",
     "<have>": rf"(?:(?P<i>\bi(?:'ve (?:also )?got|'ve (?:also |always )?had| have(?: also)?(?: got| had)?"
-    rf"| got)) "
-    rf"|(?P<they>{_THEY}(?:'s got|'s had| has(?: also)?(?: got| had)?| have)) "
-    rf"|(?P<bare>^(?:(?:have|has|got|having|with) )?)){_ADVERBS}",
-    "<do>": rf"(?:(?P<i>\bi(?='ve|'d|'m| )) ?|(?P<they>{_THEY}) |(?P<bare>^)){_ADVERBS}",
+    rf"| got))|(?P<they>{_THEY}(?:'s got|'s had| has(?: also)?(?: got| had)?| have))) {_ADVERBS}",
+    "<do>": rf"(?:(?P<i>\bi(?='ve|'d|'m| )) ?|(?P<they>{_THEY}) ){_ADVERBS}",
     "<my>": rf"(?:(?P<i>\b(?:my|our)) |(?P<they>{_THEY}'s|\b(?:his|her)) )",
 }
+_BARE: Final = {
+    "<am>": rf"^(?:(?:am|is|being) )?{_ADVERBS}",
+    "<have>": rf"^(?:(?:have|has|got|having|with) )?{_ADVERBS}",
+    "<do>": rf"^{_ADVERBS}",
+}
+"""The same without a subject: it is the one of the clause before, or the writer."""
+
 _DOUBTS: Final = re.compile(
-    r"\b(?:maybe|perhaps|probably|possibly|i think|i thought|i guess|not sure|might|may have|could|would be"
+    r"\b(?:(?:scared|afraid|worried|terrified|convinced|paranoid|anxious) (?:that )?(?:i|he|she)"
+    r"|maybe|perhaps|probably|possibly|i think|i thought|i guess|not sure|might|may have|could|would be"
     r"|wish|hope|hoping|almost|nearly|jok(?:e|ing)|kidding|pretend|imagine|trying to|want to be|used to think"
     r"|thinks|reckons|suspects?|suspected|feels? like|as if|seems?|supposed to|should|about to|going to"
     r"|planning|thinking of|considering|becoming|want to become|not that|if|unless|whether|ever since we"
@@ -49,7 +57,8 @@ _SINCE: Final = (
 )
 _AT: Final = (
     rf"(?:back )?in (?:early |late |mid[- ]?|the )?(?:{readers.MONTH} )?(?:of )?(?:19|20)\d\d"
-    rf"|{readers.SPAN} (?:ago|back)|last (?:year|month|week|spring|summer|autumn|winter)"
+    rf"|{readers.SPAN} (?:ago|back)|last (?:year|month|week|spring|summer|autumn|winter|christmas"
+    rf"|{readers.MONTH})"
     r"|(?:this|earlier this) (?:year|month|week)|in my (?:teens|twenties|thirties|forties|fifties|sixties)"
     rf"|in {readers.MONTH}|at (?:the )?age (?:of )?\d{{1,2}}|when (?:i|he|she) was (?:an? )?[\w ]{{1,20}}"
     r"|as an? (?:child|kid|baby|teenager|boy|girl|toddler)|at \d{1,2}\b|(?:just )?(?:yesterday|today)"
@@ -58,10 +67,12 @@ _WHEN: Final = re.compile(rf"\b(?:{_SINCE}|{_AT})(?!\w)")
 _LASTS: Final = re.compile(rf"\b(?:{_SINCE})(?!\w)")
 _DIAGNOSED: Final = re.compile(r"\b(?:diagnosed|found out|told i have|started|began|fitted|put on)\b")
 _NEXT: Final = re.compile(r",\s*(?:and |but |plus |also )*|\s+(?:and|but|plus)\s+(?:also )?")
+_VERB: Final = (
+    r"(?:'m| am|'ve got|'ve had| have got| have had| have|'s got| has got| has|'s| is| take| takes)"
+)
 _HEAD: Final = re.compile(
-    rf"(?:(?:and|but|so|also|oh|well|yes|because|as|plus),? )*(?P<who>i|{_THEY})"
-    r"(?P<verb>'m| am|'ve got|'ve had| have got| have had| have|'s got| has got| has|'s| is| take|"
-    r" takes)?(?= )"
+    rf"(?:(?:and|but|so|also|oh|well|yes|because|as|plus),? )*(?:(?P<who>i|{_KIN})(?P<verb>{_VERB})?"
+    rf"|(?P<name>[a-z]+)(?P<does>{_VERB}))(?= )"
 )
 _IS: Final = ("'m", " am", "'s", " is")
 _SUBJECT: Final = re.compile(
@@ -75,6 +86,14 @@ _OWN_VERB: Final = re.compile(
     r"|stopped|quit|suffer|suffers|go|goes|run|runs|walk|walks)\b"
 )
 _WHEN_THEN: Final = re.compile(r"\b(?:since|when|until|till|if|while|whether|before|after)\W*$")
+_GOES_ON: Final = re.compile(r"\b(?:so|because|but|and|who|as)\b|,")
+_WOMEN: Final = word_set(
+    "mum mom mother mam mummy mommy sister daughter wife girlfriend gran nan grandma grandmother aunt niece"
+    " girl gf"
+)
+_MEN: Final = word_set(
+    "dad father daddy papa brother son husband boyfriend grandad grandfather uncle nephew boy bf"
+)
 _QUOTES: Final = re.compile(r"[\"\u201c\u201d\u00ab]")
 _THIRD_PERSON: Final = {"have": "has", "go": "goes", "do": "does"}
 _DENYING: Final = re.compile(r"n't|\b(?:never|no|not|afraid|fear|phobia|quit|stopped|non|avoids)\b")
@@ -109,7 +128,7 @@ def stated(kind: str, clause: Clause, *, every: bool = False) -> list[Stated]:
                 continue
             who = "" if _WHEN_THEN.search(low[: match.start()]) else owner(match, clause)
             start, end = match.span("v") if "v" in match.groupdict() and not denies else match.span()
-            if not who or not is_stated(f"{low[:start]} {low[end:]}", of_the_past=row.of_the_past):
+            if not who or not is_stated(low[:start], low[end:], of_the_past=row.of_the_past):
                 continue
             when = when_true(low)
             value = _value(match, template, clause.text, when)
@@ -127,7 +146,8 @@ def variants(low: str) -> Iterator[str]:
     """A clause, and each of its parts as a clause of its own: `I'm 40 and vegetarian`, `I'm vegetarian`."""
     yield low
     head = _HEAD.match(low)
-    subject, verb = (head["who"], head["verb"] or "") if head else ("", "")
+    subject = (head["who"] or head["name"]) if head else ""
+    verb = (head["verb"] or head["does"] or "") if head else ""
     start = head.end() if head else 0
     for number, part in enumerate(_NEXT.split(low[start:])):
         part = part.strip(_DROPPED)
@@ -150,16 +170,25 @@ def owner(match: re.Match[str], clause: Clause) -> str:
     if named.get("i"):
         return PERSON if clause.who in (PERSON, MIXED, NOBODY) else ""
     if named.get("they"):
-        return clause.who if clause.who not in (PERSON, MIXED, NOBODY, "he", "she") else ""
+        is_other = clause.who not in (PERSON, MIXED, NOBODY, "he", "she")
+        return clause.who if is_other and _can_be(named["they"], clause.who) else ""
     if _SUBJECT.match(match.string):
         return ""
     return clause.who if clause.who not in (MIXED, NOBODY, "he", "she") else ""
 
 
-def is_stated(rest: str, *, of_the_past: bool = False) -> bool:
+def _can_be(they: str, who: str) -> bool:
+    """Whether `he` or `she` can mean somebody."""
+    pronoun = they.partition("'")[0].split()[0]
+    wrong = {"he": _WOMEN, "his": _WOMEN, "she": _MEN, "her": _MEN}.get(pronoun)
+    return wrong is None or who not in wrong
+
+
+def is_stated(before: str, after: str, *, of_the_past: bool = False) -> bool:
     """Whether what stands around a value leaves no doubt that it is so."""
-    if _DOUBTS.search(rest):
+    if _DOUBTS.search(f"{before} {after}"):
         return False
+    rest = f"{before} {_GOES_ON.split(after)[0]}"
     keeps = _WHEN if of_the_past or _DIAGNOSED.search(rest) else _LASTS
     return holds(keeps.sub(" ", rest), of_the_past=of_the_past)
 
@@ -194,13 +223,16 @@ def _third_person(value: str) -> str:
 @cache
 def _forms(kind: str) -> tuple[tuple[re.Pattern[str], str, bool], ...]:
     """The forms of a kind: the pattern, the value, and whether the form itself denies or fears something."""
-    return tuple(
-        (_compiled(pattern), template, _DENYING.search(pattern.partition("(?P<v>")[0]) is not None)
-        for pattern, template in BY_NAME[kind].states
-    )
+    found = []
+    for pattern, template in BY_NAME[kind].states:
+        denies = _DENYING.search(pattern.partition("(?P<v>")[0]) is not None
+        found.append((_compiled(pattern, _SUBJECTS), template, denies))
+        if pattern.startswith(tuple(_BARE)):
+            found.append((_compiled(pattern, {**_SUBJECTS, **_BARE}), template, denies))
+    return tuple(found)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    for name, form in _SUBJECTS.items():
+def _compiled(pattern: str, subjects: Mapping[str, str]) -> re.Pattern[str]:
+    for name, form in subjects.items():
         pattern = pattern.replace(name, form)
     return re.compile(pattern)
