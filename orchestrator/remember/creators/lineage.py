@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.remember.creators.background import message_of
-from orchestrator.remember.ledger.lines import CHUNK_ACTIONS, Discussion, Kind, Line, states
+from orchestrator.remember.ledger.lines import CHUNK_ACTIONS, Discussion, Kind, Line, Summary, held_by, states
 from orchestrator.remember.ledger.port import LedgerReader
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Store, Transaction
@@ -22,13 +22,15 @@ _PART: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What an id names: a conversation, and in it some messages, a chunk, or everything."""
+    """What an id names, be it deleted or not: a conversation, and in it some messages, a chunk, a summary, or everything."""
 
     conversation: Conversation
     messages: frozenset[str] | None = None
     chunk: tuple[str, int] | None = None
+    summary: int | None = None
 
     def has(self, kind: Kind, line: Line) -> bool:
+        """Whether the line of a chunk belongs to it; not for a summary, which holds memories."""
         if self.chunk is not None:
             return self.chunk == (kind, line.chunk)
         return self.messages is None or not self.messages.isdisjoint(line.messages)
@@ -45,36 +47,53 @@ def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
     if wanted is None:
         raise _not_found()
     of = Discussion(wanted.conversation.user_id, wanted.conversation.id)
+    files, summaries = ledger.lines(of, "file"), ledger.summaries(of)
+    summary = _summary(wanted, summaries)
+    held = held_by(summary, files) if summary is not None else frozenset()
     found = []
     for kind in KINDS:
-        lines = ledger.lines(of, kind)
-        made = [line for line in lines if line.action in CHUNK_ACTIONS and wanted.has(kind, line)]
-        for number in dict.fromkeys(line.chunk for line in made):
-            of_chunk = [line for line in made if line.chunk == number]
-            found.append(_chunk(store, of, kind, of_chunk, lines))
-    summaries = ledger.summaries(of)
-    if wanted.chunk is not None:
-        named, number = wanted.chunk
-        if not found and not (named == _SUMMARY and number <= len(summaries)):
-            raise _not_found()
-        summaries = summaries[:number] if named == _SUMMARY else summaries
-    shown = None
-    if summaries:
-        last = summaries[-1]
-        shown = {
-            "id": f"{of.id}#{_SUMMARY}:{last.number}",
-            "number": last.number,
-            "text": last.text,
-            "hash": last.hash,
-            "maker": last.maker,
-        }
-        shown["memory"] = next(
-            (line.memory_id for line in ledger.lines(of, "file") if line.digest == last.hash), None
-        )
+        lines = files if kind == "file" else ledger.lines(of, kind)
+        made = [line for line in lines if line.action in CHUNK_ACTIONS]
+        if wanted.summary is None:
+            numbers = [line.chunk for line in made if wanted.has(kind, line)]
+        else:
+            numbers = [line.chunk for line in made if kind == "file" and line.memory_id in held]
+        for number in dict.fromkeys(numbers):
+            found.append(_chunk(store, of, kind, [line for line in made if line.chunk == number], lines))
+    if wanted.chunk is not None and not found:
+        raise _not_found()
+    memories = {memory["id"] for chunk in found for memory in chunk["memories"]}
+    is_whole = wanted.messages is None and wanted.chunk is None
     unprocessed = []
     if not found and wanted.messages:
         unprocessed = store.read_now(lambda tx: _messages(tx, of.id, tuple(sorted(wanted.messages or ()))))
-    return {"conversation": of.id, "chunks": found, "summary": shown, "notInAMemoryYet": unprocessed}
+    return {
+        "conversation": of.id,
+        "chunks": found,
+        "summary": _shown(of, summary, files) if summary and (is_whole or held & memories) else None,
+        "notInAMemoryYet": unprocessed,
+    }
+
+
+def _summary(wanted: _Wanted, summaries: list[Summary]) -> Summary | None:
+    """The version that was asked for, else the newest one. Raises if there is no such version."""
+    if wanted.summary is None:
+        return summaries[-1] if summaries else None
+    for each in summaries:
+        if each.number == wanted.summary:
+            return each
+    raise _not_found()
+
+
+def _shown(of: Discussion, summary: Summary, files: list[Line]) -> dict[str, Any]:
+    return {
+        "id": f"{of.id}#{_SUMMARY}:{summary.number}",
+        "number": summary.number,
+        "text": summary.text,
+        "hash": summary.hash,
+        "maker": summary.maker,
+        "memory": next((line.memory_id for line in files if line.digest == summary.hash), None),
+    }
 
 
 def _not_found() -> AnamnesisError:
@@ -83,30 +102,29 @@ def _not_found() -> AnamnesisError:
 
 def _wanted(tx: Transaction, id: str) -> _Wanted | None:
     if named := _PART.fullmatch(id):
-        conversation = tx.conversations.get(named["conversation"])
+        conversation = tx.conversations.get_even_deleted(named["conversation"])
+        number = int(named["number"])
         if conversation is None:
             return None
+        if named["kind"] == _SUMMARY:
+            return _Wanted(conversation, summary=number)
         if named["kind"]:
-            return _Wanted(conversation, chunk=(named["kind"], int(named["number"])))
-        messages = _of_turn(tx, conversation.id, int(named["number"]))
+            return _Wanted(conversation, chunk=(named["kind"], number))
+        messages = _of_turn(tx, conversation.id, number)
         return _Wanted(conversation, messages) if messages else None
-    if conversation := tx.conversations.get(id):
+    if conversation := tx.conversations.get_even_deleted(id):
         return _Wanted(conversation)
     if message := tx.messages.get(id):
-        return _of_messages(tx, message.conversation_id, message.id)
+        conversation = tx.conversations.get_even_deleted(message.conversation_id)
+        return None if conversation is None else _Wanted(conversation, frozenset((message.id,)))
     memory = tx.memories.get_even_deleted(id)
     source: dict[str, Any] = memory.source_info or {} if memory else {}
-    conversation = tx.conversations.get(str(source.get("conversation", "")))
+    conversation = tx.conversations.get_even_deleted(str(source.get("conversation", "")))
     if conversation is None:
         return None
     if isinstance(chunk := source.get("chunk"), int):
         return _Wanted(conversation, chunk=(str(source.get("kind")), chunk))
     return _Wanted(conversation, frozenset((str(source.get("message", "")),)))
-
-
-def _of_messages(tx: Transaction, conversation_id: str, *ids: str) -> _Wanted | None:
-    conversation = tx.conversations.get(conversation_id)
-    return None if conversation is None else _Wanted(conversation, frozenset(ids))
 
 
 def _of_turn(tx: Transaction, conversation_id: str, number: int) -> frozenset[str]:

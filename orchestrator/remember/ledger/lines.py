@@ -206,6 +206,14 @@ def is_current(summary: Summary | None, lines: Sequence[Line]) -> bool:
     return all(line.action in CHUNK_ACTIONS for line in lines[summary.seen :])
 
 
+def held_by(summary: Summary, lines: Sequence[Line]) -> frozenset[str]:
+    """The memories that a summary holds: those that lived when it was made, up to the one it names."""
+    last = next((line.number for line in lines if line.digest == summary.hash), 0)
+    then = states(lines[: max(summary.seen, last)])
+    made = (line.memory_id for line in lines[:last] if line.action == "memory")
+    return frozenset(id for id in made if then[id] in ALIVE)
+
+
 def without_words(line: Line) -> Line:
     """The line of an erased memory."""
     return replace(line, body=None, salt=None)

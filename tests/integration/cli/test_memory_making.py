@@ -80,13 +80,15 @@ def test_status_reports_a_ledger_that_was_changed(ids: list[str], tmp_path: Path
 
 def test_status_and_check_report_a_summary_that_was_changed(ids: list[str], tmp_path: Path) -> None:
     make(tmp_path)
-    sound = run("check")
+    status_of_sound, sound = run("memory", "status"), run("check")
     (file,) = (tmp_path / "data" / "memories").rglob("*_summary.jsonl")
     file.write_text(file.read_text().replace("20 mg", "90 mg"))
 
     status, checked = run("memory", "status"), run("check")
 
-    assert (sound.exit_code, "I25" in sound.output) == (sound.exit_code, False)
+    assert status_of_sound.exit_code == 0, status_of_sound.output
+    new = set(checked.output.splitlines()) - set(sound.output.splitlines())
+    assert [line[:3] for line in new if line[0] == "I"] == ["I25"]
     for done in (status, checked):
         assert done.exit_code == 1
         assert "summary 1: a line's text is not the one it was written with" in done.output
@@ -97,12 +99,14 @@ def test_the_two_kinds_of_memories_have_a_lineage_of_their_own(ids: list[str], t
     config = tmp_path / "config" / "memory.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "useVectorForQualityMemory": True}))
     make(tmp_path)
-    chunks = ours(tmp_path, "memory", "lineage", "conv_1")["chunks"]
+    whole = ours(tmp_path, "memory", "lineage", "conv_1")
+    chunks = whole["chunks"]
 
     for chunk in chunks:
-        memory = chunk["memories"][0]["id"]
-        assert ours(tmp_path, "memory", "lineage", memory)["chunks"] == [chunk]
-        assert ours(tmp_path, "memory", "lineage", chunk["id"])["chunks"] == [chunk]
+        for id in (chunk["memories"][0]["id"], chunk["id"]):
+            found = ours(tmp_path, "memory", "lineage", id)
+            assert found["chunks"] == [chunk]
+            assert found["summary"] == (whole["summary"] if chunk["kind"] == "file" else None)
     assert {chunk["kind"] for chunk in chunks} == {"file", "vector"}
 
 
@@ -155,12 +159,45 @@ def test_lineage_leads_from_each_to_all_the_others(ids: list[str], tmp_path: Pat
     assert [message["text"] for message in first["messages"]] == list(SAID[:2])
     assert whole["summary"]["memory"] == whole["chunks"][-1]["memories"][0]["id"]
     assert (first["id"], whole["summary"]["id"]) == ("conv_1#file:1", "conv_1#summary:1")
-    assert summary["summary"] == whole["summary"]
+    assert summary == whole
+    assert [each["summary"] for each in found] == [whole["summary"]] * 4
     assert of_turn.exit_code == 2
     assert f"memory {memory}  memory" in shown.stdout
     for wrong in ("nonsense", "conv_1#file:99", "conv_1#99", "conv_1#summary:9", f"conv_1:{'9' * 20}"):
         refused = run("memory", "lineage", wrong)
         assert (refused.exit_code, "There is no such" in refused.output) == (2, True), refused.output
+
+
+def test_lineage_of_an_old_summary_shows_that_version_and_what_it_held(ids: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    first, second = ours(tmp_path, "memory", "lineage", "conv_1")["chunks"]
+    gone = first["memories"][0]["id"]
+    assert run("memory", "delete", "ann", gone).exit_code == 0
+
+    old, new = (ours(tmp_path, "memory", "lineage", f"conv_1#summary:{number}") for number in (1, 2))
+    of_deleted = ours(tmp_path, "memory", "lineage", gone)
+
+    assert [chunk["id"] for chunk in old["chunks"]] == [first["id"], second["id"]]
+    assert old["chunks"][0]["memories"][0]["state"] == "deleted"
+    assert (old["summary"]["number"], new["summary"]["number"]) == (1, 2)
+    assert new["chunks"] == [second]
+    assert (len(of_deleted["chunks"]), of_deleted["summary"]) == (1, None)
+
+
+def test_lineage_shows_the_memories_of_a_deleted_conversation(ids: list[str], tmp_path: Path) -> None:
+    make(tmp_path)
+    whole = ours(tmp_path, "memory", "lineage", "conv_1")
+    url = f"sqlite:///{tmp_path / 'data' / 'anamnesis.db'}"
+    store = Store.open(url, clock=SystemClock(), ids=RandomIds())
+    store.write_now(lambda tx: tx.conversations.delete("conv_1"))
+    store.close_now()
+
+    first = whole["chunks"][0]
+    named = ("conv_1", whole["summary"]["id"], first["id"], first["memories"][0]["id"], ids[0])
+    found = [ours(tmp_path, "memory", "lineage", id) for id in named]
+
+    assert found[:2] == [whole] * 2
+    assert [each["chunks"] for each in found[2:]] == [[first]] * 3
 
 
 def test_lineage_says_if_a_message_is_in_no_memory_yet(ids: list[str], tmp_path: Path) -> None:
