@@ -2,9 +2,9 @@
 
 A sentence of a summary is kept only if one sentence of the person supports it: that sentence has every word
 which says something, every number beside the same unit and the same medicine, and it is no question, not
-negated, not uncertain and about nobody else unless the summary says so, too. A sentence that begins with
-`Assistant` speaks of the answers, and may also rest on a sentence of them. Other sentences are dropped, and
-counted.
+negated, not uncertain, not about a refusal and about nobody else unless the summary says so, too. If it is
+unclear how far a negation reaches, nothing is supported. A sentence that begins with `Assistant` speaks of
+the answers, and may also rest on a sentence of them. Other sentences are dropped, and counted.
 """
 
 import re
@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 from agents import sentences
@@ -50,6 +51,12 @@ _MAYBE_TEXT: Final = """
     could guess hope if maybe might perhaps possibly probably should suppose think thinking unsure whether
     wish will worried worry would
 """
+_HEDGE_TEXT: Final = """
+    allergic almost avoid barely consider decline except fail forget former formerly hardly instead intend
+    lack minus miss nearly plan previously quit rarely rather refuse reject scarcely seldom skip stop unable
+    unlike used want
+"""
+"""Words that turn what is said beside them into something else; a summary must have them, too."""
 _IRREGULAR: Final = {
     form: base
     for base, forms in {
@@ -61,6 +68,7 @@ _IRREGULAR: Final = {
         "go": "went gone",
         "get": "got gotten",
         "give": "gave given",
+        "forget": "forgot forgotten",
         "begin": "began begun",
         "see": "saw seen",
         "make": "made",
@@ -103,20 +111,48 @@ _OTHERS: Final = frozenset(map(stem, _OTHER_TEXT.split()))
 _PRONOUNS: Final = frozenset(("he", "she", "they", "him", "them", "his", "her", "their"))
 _FIRST_PERSON: Final = frozenset(("i", "me", "my", "we", "us", "our"))
 _MAYBE: Final = frozenset(map(stem, _MAYBE_TEXT.split()))
-_PAST: Final = frozenset(map(stem, ("stop", "quit", "used", "former", "formerly", "previously")))
+_HEDGES: Final = frozenset(map(stem, _HEDGE_TEXT.split()))
 _ASKING: Final = frozenset(map(stem, ("ask", "asks", "asked", "asking", "wonder", "question", "whether")))
 _TAKING: Final = frozenset(map(stem, ("take", "use", "drink", "eat", "need", "get")))
 _NOT: Final = frozenset(("no", "not", "never"))
+_SPEAKERS: Final = frozenset(("i", "we", "person", "patient", "user", "speaker"))
+"""The subject of a clause about the person."""
+_OWN: Final = frozenset(("my", "our", "it", "there"))
+"""A clause that begins with one of these has a subject: `my head hurts`."""
+_INSERTING: Final = frozenset(("who", "whom", "whose", "which", "that", "if", "when", "as", "where"))
+"""A clause that begins with one of these is inside another one, which goes on after it."""
+_NEGATED: Final = {
+    "cannot": "can",
+    "can't": "can",
+    "won't": "will",
+    "shan't": "shall",
+    "cant": "can",
+    "dont": "do",
+    "doesnt": "does",
+    "didnt": "did",
+    "isnt": "is",
+    "arent": "are",
+    "wasnt": "was",
+    "werent": "were",
+    "havent": "have",
+    "hasnt": "has",
+    "hadnt": "had",
+    "couldnt": "could",
+    "shouldnt": "should",
+    "wouldnt": "would",
+}
 _SMALL: Final = {
     **{word: number for number, word in enumerate(_NUMBER_TEXT.split())},
     **{word: 10 * number for number, word in enumerate(_TENS, 2)},
     "once": 1,
     "twice": 2,
 }
-_BREAKS: Final = frozenset(("and", "but", "although", "though", "because", "while", "whereas"))
+_CONTRASTS: Final = frozenset(("but", "although", "though", "because", "while", "whereas"))
+_BREAKS: Final = _CONTRASTS | {"and"}
 
 _TOKEN: Final = re.compile(
-    r"\d+(?:[.,:/]\d+)*|%|[^\W\d_](?:[\w]|['\u2019-](?=\w))*|[,;:()\u2013\u2014]", re.UNICODE
+    r"(?:(?<![\w.,%)])[-\u2212])?\d+(?:[.,:/]\d+)*|%|[^\W\d_](?:[\w]|['\u2019-](?=\w))*|[,;:()\u2013\u2014]",
+    re.UNICODE,
 )
 _OF_ASSISTANT: Final = re.compile(r"(?:the )?(?:assistant|companion|answer)\b", re.IGNORECASE)
 _SPEAKER: Final = re.compile(r"(Person|Assistant): ")
@@ -189,17 +225,26 @@ class _Token:
     stem: str
     is_capital: bool
     clause: int
+    statement: int
+    """A statement has all clauses up to a `but` or a similar word."""
+    brackets: int
+    """In how many brackets it is."""
 
     @property
     def is_number(self) -> bool:
-        return self.text[0].isdigit()
+        return self.text[-1].isdigit() and self.text[0] in "-0123456789"
+
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is a letter that names something, as in `vitamin K`."""
+        return len(self.text) == 1 and self.text.isalpha() and (self.is_capital or self.text not in _FREE)
 
     @property
     def says(self) -> bool:
         """Whether it has to be said: it is no number, no unit and not free."""
         if self.is_capital and self.text in _MONTHS:
             return True
-        free = self.text in _FREE or self.text in _MEASURED or self.text in _NOT or len(self.text) == 1
+        free = self.text in _FREE or self.text in _MEASURED or self.text in _NOT
         return not self.is_number and not free
 
 
@@ -235,6 +280,16 @@ class _Sentence:
             and all(
                 self._measures(place, claim) for place, token in enumerate(claim.tokens) if token.is_number
             )
+            and claim._lettered <= self._lettered
+        )
+
+    @cached_property
+    def _lettered(self) -> frozenset[tuple[str, str]]:
+        """The words with a letter after them, such as `vitamin K`."""
+        return frozenset(
+            (before.stem, letter.stem)
+            for before, letter in pairwise(self.tokens)
+            if letter.is_letter and before.clause == letter.clause and letter.text != "i"
         )
 
     def _whole(self, kind: frozenset[str]) -> bool:
@@ -245,27 +300,74 @@ class _Sentence:
         """Whether a word is here in a clause that is negated, past and about others as in the claim."""
         if token.stem in own_names:
             return True
-        claimed = claim._clause(token.clause)
-        for clause in {each.clause for each in self.tokens if each.stem == token.stem}:
-            words = self._clause(clause)
-            if _is_negated(words) != _is_negated(claimed):
-                continue
-            stems = {each.stem for each in words}
-            if stems & _PAST <= set(claim.stems) and self._others(words) - own_names <= set(claim.stems):
-                return True
-        return False
+        negated = claim._negation(token.clause)
+        if negated is None:
+            return False
+        return any(
+            self._negation(clause) == negated
+            and self._hedges(clause) | (self._others(clause) - own_names) <= set(claim.stems)
+            for clause in {each.clause for each in self.tokens if each.stem == token.stem}
+        )
 
-    def _others(self, clause: Sequence[_Token]) -> frozenset[str]:
+    def _negation(self, clause: int) -> bool | None:
+        """Whether a clause is negated; None if it is unclear whether a negation before it reaches so far."""
+        own = not _NOT.isdisjoint(token.text for token in self._clause(clause))
+        before = any(token.text in _NOT for each in self._continued(clause) for token in self._clause(each))
+        return None if before and not own else own
+
+    def _hedges(self, clause: int) -> frozenset[str]:
+        """The words of a clause, and of those that it continues, which must be in the claim, too."""
+        found = (token.stem for each in (clause, *self._continued(clause)) for token in self._clause(each))
+        return _HEDGES.intersection(found)
+
+    def _others(self, clause: int) -> frozenset[str]:
         """The people other than the speaker whom a clause is about."""
-        found = {each.stem for each in clause if each.stem in _OTHERS}
-        if _FIRST_PERSON.isdisjoint(each.text for each in clause):
-            found |= {
-                each.stem
-                for each in clause
-                if each.text in _PRONOUNS
-                or (each.is_capital and each.says and (each.stem,) not in self._terms)
-            }
+        continued = self._continued(clause)
+        return self._named(clause) | (self._named(continued[-1]) if continued else frozenset())
+
+    def _named(self, clause: int) -> frozenset[str]:
+        words = self._clause(clause)
+        found = {each.stem for each in words if each.stem in _OTHERS}
+        if _FIRST_PERSON.isdisjoint(each.text for each in words):
+            found |= {each.stem for each in words if self._is_somebody(each)}
         return frozenset(found)
+
+    def _is_somebody(self, token: _Token) -> bool:
+        """Whether it is a pronoun or a name."""
+        is_word = token.text in _MONTHS or (token.stem,) in self._terms
+        named = token.is_capital and token.says and not is_word
+        return token.text in _PRONOUNS or named
+
+    def _continued(self, clause: int) -> list[int]:
+        """The clauses that a clause without a subject continues, back to the one with the subject.
+
+        It is empty if the clause has a subject, or if there is none before it. A clause that is inside of
+        another one does not count, as in `Maria, who lives here, takes it`.
+        """
+        found: list[int] = []
+        words = self._clause(clause)
+        if not words or words[0].text in _OWN or any(self._is_subject(each) for each in words):
+            return found
+        for number in range(clause - 1, -1, -1):
+            before = self._clause(number)
+            if not before or before[0].text in _INSERTING or before[0].brackets > words[0].brackets:
+                continue
+            if before[0].statement != words[0].statement:
+                break
+            found.append(number)
+            if any(self._is_subject(each) for each in before):
+                return found
+        return found if any(self._begins_with_somebody(each) for each in found) else []
+
+    def _is_subject(self, token: _Token) -> bool:
+        if token is self.tokens[0] and token.is_capital and token.text not in _SPEAKERS | _PRONOUNS:
+            return token.stem in _OTHERS
+        return token.text in _SPEAKERS or token.stem in _OTHERS or self._is_somebody(token)
+
+    def _begins_with_somebody(self, clause: int) -> bool:
+        """Whether a clause is a name before an inserted clause about somebody: `Maria, who lives here,`."""
+        following = self._clause(clause + 1)
+        return bool(following) and following[0].text in ("who", "whom", "whose")
 
     def _measures(self, place: int, claim: "_Sentence") -> bool:
         """Whether a number of the claim is here beside the same unit or month, and of the same medicine."""
@@ -323,10 +425,6 @@ class _Sentence:
         return [token for token in self.tokens if token.clause == number]
 
 
-def _is_negated(clause: Iterable[_Token]) -> bool:
-    return any(token.text in _NOT for token in clause)
-
-
 def _is_in(phrase: tuple[str, ...], words: Sequence[str]) -> bool:
     width = len(phrase)
     return any(tuple(words[start : start + width]) == phrase for start in range(len(words) - width + 1))
@@ -345,11 +443,11 @@ def _tokens(text: str) -> tuple[_Token, ...]:
     """The words and numbers of a text. Numbers in words are digits, and a unit has one spelling."""
     plain = unicodedata.normalize("NFKC", text)
     made: list[_Token] = []
-    clause = 0
+    clause = statement = brackets = 0
     spelled: list[int] = []
 
     def add(word: str, *, is_capital: bool = False) -> None:
-        made.append(_Token(word, stem(word), is_capital, clause))
+        made.append(_Token(word, stem(word), is_capital, clause, statement, brackets))
 
     def end_number() -> None:
         if spelled:
@@ -363,10 +461,12 @@ def _tokens(text: str) -> tuple[_Token, ...]:
             end_number()
             if _takes(spelled, part):
                 continue
-            if part in _BREAKS or not (part[0].isalnum() or part == "%"):
+            if part[-1].isdigit() and not part[0].isalpha():
+                add(re.sub(r",(?=\d{3}\b)", "", part.replace("\u2212", "-")))
+            elif part in _BREAKS or not (part[0].isalnum() or part == "%"):
                 clause += 1
-            elif part[0].isdigit():
-                add(re.sub(r",(?=\d{3}\b)", "", part.rstrip(".,:/")))
+                statement += part in _CONTRASTS or part == ";"
+                brackets += (part == "(") - (part == ")")
             else:
                 add(_word(part), is_capital=found[0].isupper())
     end_number()
@@ -376,6 +476,8 @@ def _tokens(text: str) -> tuple[_Token, ...]:
 def _parts(found: str) -> list[str]:
     """A token in lower case. The parts of a number with a hyphen are apart; so is a negation."""
     low = found.lower().replace("\u2019", "'")
+    if low in _NEGATED:
+        return [_NEGATED[low], "not"]
     if low.endswith("n't"):
         return [low.removesuffix("n't"), "not"] if len(low) > 3 else ["not"]
     if all(part in _SMALL or part in ("hundred", "thousand") for part in low.split("-")):

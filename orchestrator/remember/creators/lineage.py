@@ -22,7 +22,10 @@ _PART: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What an id names, be it deleted or not: a conversation, and in it some messages, a chunk, a summary, or everything."""
+    """What an id names: a conversation, and in it some messages, a chunk, a summary, or everything.
+
+    It may have been deleted.
+    """
 
     conversation: Conversation
     messages: frozenset[str] | None = None

@@ -168,7 +168,9 @@ def test_lineage_leads_from_each_to_all_the_others(ids: list[str], tmp_path: Pat
         assert (refused.exit_code, "There is no such" in refused.output) == (2, True), refused.output
 
 
-def test_lineage_of_an_old_summary_shows_that_version_and_what_it_held(ids: list[str], tmp_path: Path) -> None:
+def test_lineage_of_an_old_summary_shows_that_version_and_what_it_held(
+    ids: list[str], tmp_path: Path
+) -> None:
     make(tmp_path)
     first, second = ours(tmp_path, "memory", "lineage", "conv_1")["chunks"]
     gone = first["memories"][0]["id"]

@@ -158,7 +158,7 @@ async def test_a_file_workflow_gets_four_inputs_and_its_output_is_stored_as_it_i
     node = {"id": "one", "type": "Standard", "returnToUser": True}
     prompt = "A:{agent1Input}|B:{agent2Input}|C:{agent3Input}|D:{agent4Input}"
     (tmp_path / "mine.json").write_text(json.dumps([{**node, "prompt": prompt}]))
-    model = ScriptedModel("First memory.", "Summary so far.", "Second memory.", "x", "Third  memory.\n")
+    model = ScriptedModel("First memory.", "Summary so far.", "Second memory.", "Words.", "Third  memory.\n")
     creator, _ = a_creator(
         store,
         ledger,
@@ -178,7 +178,7 @@ async def test_a_file_workflow_gets_four_inputs_and_its_output_is_stored_as_it_i
     assert scoped[2].split("|")[1:] == [
         "B:Second memory.",
         "C:First memory.--ChunkBreak--Second memory.",
-        "D:x",
+        "D:Words.",
     ]
     assert texts_of(ledger) == ["First memory.", "Second memory.", "Third  memory.\n"]
     assert ledger.lines(HERE, "file")[0].maker == "workflow:mine"

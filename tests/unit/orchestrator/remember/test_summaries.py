@@ -134,6 +134,20 @@ TALK = said(
     "My sister Maria takes warfarin. She has asthma. I never took insulin. Can I take aspirin?",
     "No.",
     "I used to smoke. I might take zinc. I bought peanut butter. I am allergic to penicillin.",
+    "Go on.",
+    "I cannot take codeine. I can't eat shellfish. I dont drink coffee. I have hepatitis C and a cold.",
+    "Thank you.",
+    "My blood group is A. My temperature was -5. I avoid naproxen and take melatonin.",
+    "And now?",
+    "I refuse to take statins. I almost took tramadol. I hardly use sertraline. I never, ever take morphine.",
+    "Why?",
+    "My brother, who I live with, takes amoxicillin. My dad (I live with him) takes digoxin.",
+    "I see.",
+    "Paula, who is my friend, drinks wine.",
+    "I see.",
+    "My aunt has, since June, taken senna. I have not slept, my head hurts.",
+    "I see.",
+    "I don't smoke and take iron. I eat no meat but drink milk. I take biotin, eat figs and sleep well.",
 )
 HEALTH = TERMS | {
     "warfarin",
@@ -161,6 +175,24 @@ HEALTH = TERMS | {
         "The assistant asked about ibuprofen.",
         "The assistant named Dr Smith.",
         "The person said something.",
+        "The person cannot take codeine.",
+        "The person can't take codeine.",
+        "The person cannot eat shellfish.",
+        "The person does not drink coffee.",
+        "The person has hepatitis C.",
+        "The person's blood group is A.",
+        "The temperature was -5.",
+        "The person avoids naproxen.",
+        "The person takes melatonin and avoids naproxen.",
+        "The person refuses to take statins.",
+        "The person almost took tramadol.",
+        "The person's brother takes amoxicillin.",
+        "Paula, a friend, drinks wine.",
+        "The person's head hurts.",
+        "The person drinks milk.",
+        "The person eats no meat.",
+        "The person eats figs.",
+        "The person takes biotin, eats figs and sleeps well.",
     ],
 )
 def test_a_sentence_that_one_sentence_of_the_person_says_is_kept(sentence: str) -> None:
@@ -207,12 +239,45 @@ def test_a_sentence_that_one_sentence_of_the_person_says_is_kept(sentence: str) 
         "The assistant asked about vitamins.",
         "Blood pressure was 150/90.",
         "The person feels fine.",
+        "The person can take codeine.",
+        "The person takes codeine.",
+        "The person eats shellfish.",
+        "The person can eat shellfish.",
+        "The person drinks coffee.",
+        "The person has hepatitis A.",
+        "The person has hepatitis B.",
+        "The person's blood group is B.",
+        "The person's blood group is C.",
+        "The temperature was 5.",
+        "The temperature was 5 degrees.",
+        "The person takes naproxen.",
+        "The person takes statins.",
+        "The person took tramadol.",
+        "The person uses sertraline.",
+        "The person takes morphine.",
+        "The person takes amoxicillin.",
+        "The person takes digoxin.",
+        "The person has taken senna since June.",
+        "The person's head does not hurt.",
+        "The person drinks wine.",
+        "The person does not take iron.",
+        "The person drinks no milk.",
+        "The person does not smoke and takes biotin.",
     ],
 )
 def test_a_sentence_that_no_sentence_of_the_person_says_is_dropped(sentence: str) -> None:
     checked = SummaryCheck(TALK, HEALTH).check(f"The person weighs 72.5 kg. {sentence}")
 
     assert (checked.text, checked.dropped) == ("The person weighs 72.5 kg.", 1)
+
+
+def test_a_letter_belongs_to_the_word_before_it() -> None:
+    check = SummaryCheck(said("I take vitamin C and plan B. I have a cold and hepatitis B."), HEALTH)
+
+    assert check.supports("The person takes vitamin C.")
+    for wrong in ("vitamin K", "vitamin B", "vitamin A", "plan C"):
+        assert not check.supports(f"The person takes {wrong}.")
+    assert not check.supports("The person has hepatitis A.")
 
 
 def test_what_memories_say_of_the_assistant_supports_nothing_about_the_person() -> None:
