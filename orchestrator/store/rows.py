@@ -813,7 +813,9 @@ class MemorySummary(Row):
     ("user_id", "user_id <> ''"),
     ("changed", "changed >= 0"),
     ("settled", "settled BETWEEN 0 AND changed"),
+    ("dropped", "dropped >= 0"),
     ("error", "error <> ''"),
+    ("claim", same("claimed_by IS NULL", "claimed_until IS NULL")),
     index("unsettled", "conversation_id", where="changed > settled"),
 )
 @dataclass(frozen=True, slots=True)
@@ -821,14 +823,18 @@ class MemoryWork(Row):
     """What is to be done for the memories made of a conversation.
 
     `changed` counts the changes that its ledger must follow; `settled` is how many of them it has followed.
-    `error` is why the last run that makes memories failed.
+    `dropped` counts the sentences of rolling summaries that the memories did not support. `error` is why the
+    last run that makes memories failed. `claimed_by` makes them now, but not after `claimed_until`.
     """
 
     conversation_id: str
     user_id: str
     changed: int
     settled: int
+    dropped: int
     error: str | None
+    claimed_by: str | None
+    claimed_until: datetime | None
     created_at: datetime
     updated_at: datetime
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from agents import sentences
 from agents.models.replies import without_control_characters
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.remember.creators.checking import SummaryCheck
@@ -103,7 +104,7 @@ class Generator:
         inputs = (current, "\n\n".join(new or memories))
         output = _clean(await self.complete(filled(self.prompts.rolling_summary, inputs), caller))
         checked = SummaryCheck.of_memories(memories, self.health_terms).check(output)
-        text = checked.text[: self.config.summary_characters]
+        text = _fitting(checked.text, self.config.summary_characters)
         if not text:
             return Made((picked,), (), LOCAL, checked.dropped)
         return Made((Body(text),), (), f"model:{self.model}", checked.dropped)
@@ -132,6 +133,14 @@ class Generator:
         if not bodies:
             return self._picked(chunk, dropped)
         return Made(tuple(bodies), rests_on, maker, dropped)
+
+
+def _fitting(text: str, characters: int) -> str:
+    """The first sentences of a text that fit. A sentence is never cut, because it would say something else."""
+    kept = sentences.cut(text)
+    while len("".join(kept).strip()) > characters:
+        kept.pop()
+    return "".join(kept).strip()
 
 
 def _supported(body: Body, text: str, check: SummaryCheck, kind: Kind) -> Body:

@@ -97,7 +97,7 @@ class QualityMemory:
             run.error = error.problem.name
             log.warning("memories_not_made", conversation_id=of.id, error=run.error)
         try:
-            await self._roll(of)
+            run.dropped += await self._roll(of)
         except AnamnesisError as error:
             run.error = run.error or error.problem.name
             log.warning("summary_not_made", conversation_id=of.id, error=error.problem.name)
@@ -187,15 +187,18 @@ class QualityMemory:
             embeddings = await asyncio.to_thread(indexing.embed, items, self._embedder)
         await self._keep(of.id, lambda tx: projection.store_missing(tx, of, items, embeddings))
 
-    async def _roll(self, of: Discussion) -> None:
-        """Bring the rolling summary up to date with the memories of kind `file`."""
+    async def _roll(self, of: Discussion) -> int:
+        """Bring the rolling summary up to date with the memories of kind `file`.
+
+        Returns how many sentences of a model were dropped.
+        """
         lines = await asyncio.to_thread(self.ledger.lines, of, "file")
         summaries = await asyncio.to_thread(self.ledger.summaries, of)
         last = summaries[-1] if summaries else None
         living = alive(lines)
         new = _unheld(last, living, lines)
         if not living or not new:
-            return
+            return 0
         current = (last.text or "") if last is not None and len(new) < len(living) else ""
         memories = [line.body.text for line in living if line.body]
         caller = Caller(of, living[-1].point.message_id)
@@ -205,6 +208,9 @@ class QualityMemory:
         summary = next_summary(last, text, living[-1], lines, made.maker, self._clock.now())
         await asyncio.to_thread(self.ledger.add_summary, of, summary)
         faults.point("after_summary")
+        if made.dropped:
+            await self._store.write(lambda tx: tx.memory_work.note_dropped(of.id, made.dropped))
+        return made.dropped
 
 
 def _unheld(last: Summary | None, living: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:

@@ -22,7 +22,8 @@ from orchestrator.store.engine.database import Store
 class MemoryStatus:
     """The memories of one conversation. `behind` messages are in no memory yet.
 
-    `dropped` counts sentences of a model that the messages did not support. `broken` says what is wrong with
+    `dropped` counts sentences of a model that the messages did not support, in memories and in rolling
+    summaries. `broken` says what is wrong with
     a ledger. `unsettled`: it does not follow all changes of memories yet. `error` ended the last run.
     """
 
@@ -76,7 +77,7 @@ def _status(store: Store, ledger: LedgerReader, kind: Kind, of: Discussion) -> M
         behind=len(store.read_now(lambda tx: history_after(tx, of.id, point))),
         chunks=len({line.chunk for line in made}),
         memories=len(alive(lines)),
-        dropped=sum(line.dropped for line in made),
+        dropped=sum(line.dropped for line in made) + (work.dropped if work else 0),
         summary=bool(summaries and summaries[-1].text),
         broken=tuple(broken),
         unsettled=work is not None and work.changed > work.settled,

@@ -33,6 +33,7 @@ REVISIONS: Final = (
     "0013",
     "0014",
     "0015",
+    "0016",
 )
 """All versions of the schema, oldest first. This program needs the last."""
 

@@ -1,8 +1,9 @@
 """What is to be done for the memories of conversations: changes that their ledgers must follow; errors."""
 
+from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, or_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.store.engine.statements import Statement, all_of
@@ -22,6 +23,7 @@ _START: Final = {
             user_id=bindparam("of_user"),
             changed=0,
             settled=0,
+            dropped=0,
             error=None,
             created_at=bindparam("now"),
             updated_at=bindparam("now"),
@@ -41,6 +43,29 @@ _SETTLED: Final = Statement(
     changing(_table)
     .where(_of_conversation, _table.c.settled < bindparam("count"))
     .values(settled=bindparam("count")),
+    lambda: None,
+)
+_DROPPED: Final = Statement(
+    changing(_table).where(_of_conversation).values(dropped=_table.c.dropped + bindparam("count")),
+    lambda: None,
+)
+_CLAIM: Final = Statement(
+    changing(_table)
+    .where(
+        _of_conversation,
+        or_(
+            _table.c.claimed_by.is_(None),
+            _table.c.claimed_by == bindparam("holder"),
+            _table.c.claimed_until <= bindparam("now"),
+        ),
+    )
+    .values(claimed_by=bindparam("holder"), claimed_until=bindparam("until")),
+    lambda: None,
+)
+_RELEASE: Final = Statement(
+    changing(_table)
+    .where(_of_conversation, _table.c.claimed_by == bindparam("holder"))
+    .values(claimed_by=None, claimed_until=None),
     lambda: None,
 )
 
@@ -74,6 +99,25 @@ class MemoryWorks:
         """Note why the last run failed; None if it did not."""
         if self._start(conversation_id):
             self._unit.change(MemoryWork, {"conversation_id": conversation_id}, error=error)
+
+    def note_dropped(self, conversation_id: str, count: int) -> None:
+        """Count sentences of a rolling summary that the memories did not support."""
+        if self._start(conversation_id):
+            self._unit.run(_DROPPED, of_conversation=conversation_id, count=count)
+
+    def claim(self, conversation_id: str, holder: str, *, seconds: float) -> bool:
+        """Note who makes the memories of a conversation now; False if somebody else does.
+
+        This only saves requests to a model: the ledger takes each chunk once in any case.
+        """
+        until = self._unit.now + timedelta(seconds=seconds)
+        return self._start(conversation_id) and bool(
+            self._unit.run(_CLAIM, of_conversation=conversation_id, holder=holder, until=until)
+        )
+
+    def release(self, conversation_id: str, holder: str) -> None:
+        """End a claim, if that holder has it."""
+        self._unit.run(_RELEASE, of_conversation=conversation_id, holder=holder)
 
     def _start(self, conversation_id: str) -> bool:
         """Make the row if there is none; False if there is no such conversation."""

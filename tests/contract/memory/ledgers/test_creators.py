@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
+from agents import sentences
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
+from orchestrator.remember.creators.checking import SummaryCheck
 from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.status import statuses
 from orchestrator.remember.ledger.lines import Discussion, alive, sha256
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.utterances import Remembering
 from orchestrator.store.engine.database import Store
 from tests.support.builders import START, HandClock
-from tests.support.memory.creators import HERE, ScriptedModel, a_creator, problems, talk, texts_of
+from tests.support.memory.creators import HERE, TERMS, ScriptedModel, a_creator, problems, talk, texts_of
 from tests.support.memory.memories import EMBEDDER
 
 TALK = (
@@ -158,7 +161,7 @@ async def test_a_file_workflow_gets_four_inputs_and_its_output_is_stored_as_it_i
     node = {"id": "one", "type": "Standard", "returnToUser": True}
     prompt = "A:{agent1Input}|B:{agent2Input}|C:{agent3Input}|D:{agent4Input}"
     (tmp_path / "mine.json").write_text(json.dumps([{**node, "prompt": prompt}]))
-    model = ScriptedModel("First memory.", "Summary so far.", "Second memory.", "Words.", "Third  memory.\n")
+    model = ScriptedModel("First memory.", "Summary so far.", "Second memory.", "Second.", "Third  memory.\n")
     creator, _ = a_creator(
         store,
         ledger,
@@ -178,7 +181,7 @@ async def test_a_file_workflow_gets_four_inputs_and_its_output_is_stored_as_it_i
     assert scoped[2].split("|")[1:] == [
         "B:Second memory.",
         "C:First memory.--ChunkBreak--Second memory.",
-        "D:Words.",
+        "D:Second.",
     ]
     assert texts_of(ledger) == ["First memory.", "Second memory.", "Third  memory.\n"]
     assert ledger.lines(HERE, "file")[0].maker == "workflow:mine"
@@ -336,6 +339,37 @@ async def test_what_the_assistant_said_does_not_become_a_fact_in_the_rolling_sum
 
     assert texts_of(ledger) == [memories]
     assert ledger.summaries(HERE)[-1].text == "The person has a rash."
+
+
+async def test_a_rolling_summary_that_is_too_long_loses_whole_sentences(
+    store: Store, ledger: MemoryLedger
+) -> None:
+    words = "The person has a rash. The person takes 20 mg of lisinopril. The person takes 25 mg of zinc."
+    model = ScriptedModel(words, f"The person takes insulin. {words}")
+    creator, _ = a_creator(store, ledger, complete=model, chunkEstimatedTokenSize=1000, summaryCharacters=80)
+    talk(store, "I have a rash. I take 20 mg of lisinopril. I take 25 mg of zinc.")
+
+    run = await creator.handle_discussion_id_flow(HERE)
+
+    (status,) = statuses(store, ledger, "file")
+    text = ledger.summaries(HERE)[-1].text or ""
+    check = SummaryCheck.of_memories([words], TERMS)
+    assert text == "The person has a rash. The person takes 20 mg of lisinopril."
+    assert all(check.supports(sentence) for sentence in sentences.cut(text))
+    assert (run.dropped, status.dropped) == (1, 1)
+
+
+async def test_a_rolling_summary_whose_first_sentence_is_too_long_is_picked(
+    store: Store, ledger: MemoryLedger
+) -> None:
+    model = ScriptedModel("The person has a rash.", "The person has, as was said, a rash.")
+    creator, _ = a_creator(store, ledger, complete=model, summaryCharacters=25)
+    talk(store, "I have a rash, as was said.")
+
+    await creator.handle_discussion_id_flow(HERE)
+
+    (summary,) = ledger.summaries(HERE)
+    assert (summary.text, summary.maker) == ("The person has a rash.", "local")
 
 
 async def test_if_nothing_of_a_summary_is_supported_sentences_are_picked(
