@@ -295,10 +295,16 @@ def _options(
 
         def make_memories(services: TurnServices) -> Coroutine[Any, Any, None]:
             creator, _ = build_creator(
-                settings, store, services.agents.embedder, services.outbox, writer, overlay
+                settings,
+                store,
+                services.agents.embedder,
+                services.outbox,
+                writer,
+                overlay,
+                services.foreground,
             )
-            seconds = settings.memory.check_seconds
-            return BackgroundMemories(store, creator, idle=idle, seconds=seconds).run()
+            seconds, holder = settings.memory.check_seconds, RandomIds().new("proc_")
+            return BackgroundMemories(store, creator, idle=idle, seconds=seconds, holder=holder).run()
 
         background.append(make_memories)
     if registry is not None:

@@ -22,8 +22,9 @@ from orchestrator.turn.services import TurnServices
 async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     """Answer one message, then remember it. However the turn ends, it ends once, with a stored frame."""
     turn = claimed.turn
-    async with answering(claimed, services) as answer:
-        await _answer(answer, turn, services)
+    with services.foreground.turn():
+        async with answering(claimed, services) as answer:
+            await _answer(answer, turn, services)
     if services.memory.remembering is not None:
         await services.memory.remembering.after_turn(
             turn.conversation.user_id, turn.conversation_id, search_record(turn, answer.searched)

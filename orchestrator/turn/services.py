@@ -1,11 +1,12 @@
 """The services that a turn uses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agents.ports import Brain, Embedder, PromptBook, Recall
 from agents.roster import Roster
 from agents.tools.toolbox import Toolbox
 from memory_blocks.ledger.ledger import Ledger
+from orchestrator.ops.foreground import Foreground
 from orchestrator.remember.utterances import Remembering
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.turn.block_sync import BlockSync
@@ -59,3 +60,5 @@ class TurnServices:
     monitor: SafetyMonitor
     outbox: Outbox
     limits: TurnLimits
+    foreground: Foreground = field(default_factory=Foreground)
+    """The turns that run now, for which work in the background waits."""

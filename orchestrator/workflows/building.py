@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agents.ports import Embedder
 from orchestrator.errors import AnamnesisError
 from orchestrator.ops.clock import SystemClock
+from orchestrator.ops.foreground import Foreground
 from orchestrator.ops.logs import get_logger
 from orchestrator.prompts import PromptFiles
 from orchestrator.remember.creators import config as memory_config
@@ -83,15 +84,23 @@ def build_creator(
     outbox: Outbox,
     model: "ChatModel | None" = None,
     overlay: Path | None = None,
+    foreground: Foreground | None = None,
 ) -> tuple[QualityMemory, WorkflowManager]:
-    """The creator of memories, and the workflows that it runs and that run it."""
+    """The creator of memories, and the workflows that it runs and that run it.
+
+    Its requests to a model wait for the turns of `foreground`.
+    """
     config = load_memory_config(overlay)
     workflows = build_workflows(overlay)
     traced = TracedMemories(outbox, characters=settings.limits.trace_content_characters)
     chosen = settings.memory
     if model is not None:
         workflows.complete = Completion(
-            model, store, seconds=chosen.reply_seconds, tokens_per_day=chosen.tokens_per_day
+            model,
+            store,
+            seconds=chosen.reply_seconds,
+            tokens_per_day=chosen.tokens_per_day,
+            foreground=foreground,
         )
     can_run = bool(config.workflow) and workflows.can_run(workflows.named(config.workflow))
     prompts = PromptFiles(*(each / "prompts" for each in (overlay, shipped_config()) if each is not None))

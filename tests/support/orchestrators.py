@@ -29,6 +29,7 @@ from orchestrator.api.authentication import Authentication
 from orchestrator.api.server import listening
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.ops.clock import SystemClock
+from orchestrator.ops.foreground import Foreground
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import Orchestrator, OrchestratorOptions
 from orchestrator.prompts import PromptFiles
@@ -135,6 +136,7 @@ def an_orchestrator(
     alerts: Callable[[Store], AlertSender] | None = None,
     remembers: bool = False,
     follow_up_days: float = 0,
+    foreground: Foreground | None = None,
 ) -> Orchestrator:
     """An orchestrator over the store at that address; `async with an_orchestrator(…).open()` runs it."""
     tools = toolbox or (built_in_tools() if clock is None else Toolbox(built_in(partial(_today, clock))))
@@ -161,6 +163,7 @@ def an_orchestrator(
                 tokens_per_person_and_day=tokens_per_person_and_day,
                 follow_up_days=follow_up_days,
             ),
+            foreground or Foreground(),
         )
 
     return Orchestrator(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,7 +11,7 @@ from sqlalchemy import bindparam
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.ops.logs import get_logger
-from orchestrator.remember.creators.history import history_after
+from orchestrator.remember.creators.history import Said, history_after
 from orchestrator.remember.creators.quality_memory import QualityMemory
 from orchestrator.remember.ledger.lines import Discussion, Point
 from orchestrator.store.engine.database import Store, Transaction
@@ -25,6 +26,8 @@ NEVER: Final = datetime.min.replace(tzinfo=UTC)
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 """How long a conversation waits after a failed run: longer each time, up to this."""
+CLAIM_SECONDS: Final = 600.0
+"""How long the other processes leave a conversation to one that makes its memories, and then dies."""
 
 _table = Conversation.table
 _ACTIVE_SINCE: Final = Statement(
@@ -40,12 +43,12 @@ _ACTIVE_SINCE: Final = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How many messages of a conversation are in no memory yet.
+    """The messages of a conversation that are in no memory yet.
 
     `rotated`: one of them has left the history block. `over`: the session has paused or ended.
     """
 
-    messages: int
+    messages: list[Said]
     rotated: bool
     over: bool
 
@@ -53,9 +56,14 @@ class Waiting:
 class BackgroundMemories:
     """Runs the creator for conversations that are due. It starts where an earlier process ended."""
 
-    def __init__(self, store: Store, creator: QualityMemory, *, idle: timedelta, seconds: float) -> None:
+    def __init__(
+        self, store: Store, creator: QualityMemory, *, idle: timedelta, seconds: float, holder: str
+    ) -> None:
+        """It checks every so many `seconds`. `holder` is the name under which it claims conversations."""
         self._store, self._creator, self._idle, self._seconds = store, creator, idle, seconds
+        self._holder = holder
         self._since = NEVER
+        self._complete: dict[str, Point | None] = {}
         self._open: dict[str, Conversation] = {}
         self._pauses: dict[str, tuple[datetime, timedelta]] = {}
 
@@ -74,6 +82,7 @@ class BackgroundMemories:
         now, active = await self._store.read(lambda tx: (tx.now, _active(tx, self._since)))
         self._since = now - OVERLAP
         self._open |= {each.id: each for each in active}
+        self._complete = {id: point for id, point in self._complete.items() if id in self._open}
         for conversation in list(self._open.values()):
             not_before, pause = self._pauses.get(conversation.id, (NEVER, FIRST_PAUSE))
             if now < not_before:
@@ -92,13 +101,32 @@ class BackgroundMemories:
             if found is None:  # the conversation was deleted
                 del self._open[of.id]
                 return True
-            if not found.messages:
-                del self._open[of.id]
-            run = await self._creator.handle_discussion_id_flow(of, whole=found.over, eager=found.rotated)
+            if self._is_complete(of, point) and not self._creator.ready(
+                found.messages, whole=found.over, eager=found.rotated
+            ):
+                if not found.messages:
+                    del self._open[of.id]
+                return True
+            if not await self._store.write(self._claim(of)):
+                return True  # another process makes them now
+            try:
+                run = await self._creator.handle_discussion_id_flow(of, whole=found.over, eager=found.rotated)
+                if not run.error:
+                    point = await asyncio.to_thread(self._creator.ledger.point, of, self._creator.kind)
+                    self._complete[of.id] = point
+            finally:
+                await self._store.write(lambda tx: tx.memory_work.release(of.id, self._holder))
         except AnamnesisError as error:
             log.warning("memories_not_made", conversation_id=of.id, error=error.problem.name)
             return False
         return not run.error
+
+    def _is_complete(self, of: Discussion, point: Point | None) -> bool:
+        """Whether this process has seen everything done up to the last processed message."""
+        return of.id in self._complete and self._complete[of.id] == point
+
+    def _claim(self, of: Discussion) -> Callable[[Transaction], bool]:
+        return lambda tx: tx.memory_work.claim(of.id, self._holder, seconds=CLAIM_SECONDS)
 
 
 def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: timedelta) -> Waiting | None:
@@ -106,11 +134,12 @@ def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: ti
     conversation = tx.conversations.get(conversation_id)
     if conversation is None:
         return None
-    new = {said.id for said in history_after(tx, conversation_id, point)}
+    new = history_after(tx, conversation_id, point)
     over = conversation.status != "active" or conversation.updated_at <= tx.now - idle
     left = tx.unit.find(ArchivedTurn, "turn_id", conversation_id=conversation_id) if new else []
-    rotated = any(turn.has_left and message_of(turn) in new for turn in left)
-    return Waiting(len(new), rotated, over)
+    ids = {said.id for said in new}
+    rotated = any(turn.has_left and message_of(turn) in ids for turn in left)
+    return Waiting(new, rotated, over)
 
 
 def message_of(turn: ArchivedTurn) -> str:

@@ -136,7 +136,7 @@ class Generator:
 
 
 def _fitting(text: str, characters: int) -> str:
-    """The first sentences of a text that fit. A sentence is never cut, because it would say something else."""
+    """The first sentences of a text that fit. A cut sentence would say something else."""
     kept = sentences.cut(text)
     while len("".join(kept).strip()) > characters:
         kept.pop()

@@ -11,11 +11,14 @@ from agents.models.requests import USER, ModelRequest, Utterance
 from agents.models.usage import ModelUsage
 from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
+from orchestrator.ops.foreground import Foreground, Interrupted
 from orchestrator.remember.creators.generation import Caller
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.turn.model_calls import MEMORY_ROLE
 
 _INSTRUCTIONS: Final = "You help to remember conversations between a person and a health companion."
+ATTEMPTS: Final = 3
+"""How often a request is sent that turns interrupt."""
 
 
 class Speaker(Protocol):
@@ -28,10 +31,23 @@ class Speaker(Protocol):
 class Completion:
     """Sends prompts to a model. Each request is stored with the conversation that it is made for."""
 
-    def __init__(self, model: Speaker, store: Store, *, seconds: float, tokens_per_day: int) -> None:
-        """A reply may take `seconds`. All requests of a day may have `tokens_per_day`; 0 is no limit."""
+    def __init__(
+        self,
+        model: Speaker,
+        store: Store,
+        *,
+        seconds: float,
+        tokens_per_day: int,
+        foreground: Foreground | None = None,
+    ) -> None:
+        """A reply may take `seconds`. All requests of a day may have `tokens_per_day`; 0 is no limit.
+
+        Requests wait while turns of `foreground` run. One that is being answered when a turn begins is
+        cancelled and sent again afterwards, because a model server may answer one request at a time.
+        """
         self._model, self._store = model, store
         self._seconds, self._tokens_per_day = seconds, tokens_per_day
+        self._foreground = foreground or Foreground()
 
     async def __call__(self, prompt: str, caller: Caller) -> str:
         """The reply to a prompt. Raises `MEMORY_NOT_MADE` if there is none, or if the budget is used up."""
@@ -41,20 +57,34 @@ class Completion:
         request = ModelRequest(
             MEMORY_ROLE, conversation_id, _INSTRUCTIONS, "", (Utterance(USER, prompt),), prompt
         )
-        with usage.record() as used:
-            try:
-                async with (
-                    asyncio.timeout(self._seconds),
-                    aclosing(self._model.speak(request, NoTools())) as fragments,
-                ):
-                    return "".join([fragment async for fragment in fragments])
-            except ModelTrouble as trouble:
-                rule = trouble.kind
-            except TimeoutError:
-                rule = "timed_out"
-            finally:
-                await self._store_calls(used, caller)
+        rule = ""
+        for _ in range(ATTEMPTS):
+            with usage.record() as used:
+                try:
+                    return await self._reply(request)
+                except Interrupted:
+                    rule = "turns_run"
+                    continue
+                except ModelTrouble as trouble:
+                    rule = trouble.kind
+                except TimeoutError:
+                    rule = "timed_out"
+                finally:
+                    await self._store_calls(used, caller)
+            break
         raise AnamnesisError(MEMORY_NOT_MADE, rule=f"the model did not answer ({rule})")
+
+    async def _reply(self, request: ModelRequest) -> str:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._foreground.until_idle()
+        except TimeoutError as late:
+            raise Interrupted from late
+        async with (
+            self._foreground.interruptible(self._seconds),
+            aclosing(self._model.speak(request, NoTools())) as fragments,
+        ):
+            return "".join([fragment async for fragment in fragments])
 
     async def _store_calls(self, used: ModelUsage, caller: Caller) -> None:
         of, message_id = caller.discussion, caller.message_id

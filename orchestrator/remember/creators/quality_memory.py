@@ -121,9 +121,14 @@ class QualityMemory:
     async def _chunks_after(
         self, of: Discussion, point: Point | None, *, whole: bool, eager: bool
     ) -> list[Chunk]:
+        new = await self._store.read(lambda tx: history_after(tx, of.id, point))
+        return self.ready(new, whole=whole, eager=eager)
+
+    def ready(self, new: Sequence[Said], *, whole: bool, eager: bool) -> list[Chunk]:
+        """The chunks of new messages that a run would process."""
         config = self._generator.config
         return chunks(
-            await self._store.read(lambda tx: history_after(tx, of.id, point)),
+            new,
             tokens=config.chunk_estimated_token_size,
             lookback=config.lookback_messages,
             least=1 if eager else config.messages_between_chunks,

@@ -23,8 +23,8 @@ class MemoryStatus:
     """The memories of one conversation. `behind` messages are in no memory yet.
 
     `dropped` counts sentences of a model that the messages did not support, in memories and in rolling
-    summaries. `broken` says what is wrong with
-    a ledger. `unsettled`: it does not follow all changes of memories yet. `error` ended the last run.
+    summaries. `broken` says what is wrong with a ledger. `unsettled`: it does not follow all changes of
+    memories yet. `error` ended the last run.
     """
 
     user: str

@@ -14,6 +14,7 @@ from agents.models.scripted import ScriptedBrain, ScriptedRecall
 from agents.ports import MemoryHit
 from agents.values import Intent
 from memory_blocks.models import TurnStatus
+from orchestrator.ops.foreground import Foreground
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memory.memories import NewMemory
 from tests.support.orchestrators import (
@@ -90,6 +91,27 @@ async def test_a_turn_is_sent_in_the_order_of_the_protocol(address: str) -> None
         assert {trace.body["previousId"] for trace in traces} == {message_id}
         assert len({frame.body["id"] for frame in frames[1:]}) == len(frames) - 1
         assert [trace.body["metadata"]["label"] for trace in traces] == [*BLOCKS, *BLOCKS]
+
+
+async def test_work_in_the_background_waits_until_an_answer_has_ended(address: str) -> None:
+    foreground, goes_on = Foreground(), asyncio.Event()
+    brain = ScriptedBrain(answers=[("One. ", goes_on, "Two.")])
+    async with (
+        an_orchestrator(address, brain, foreground=foreground).open() as orchestrator,
+        conversing(orchestrator) as peer,
+    ):
+        await peer.say()
+        await peer.until_type(START_ANSWER)
+        waiting = asyncio.create_task(foreground.until_idle())
+        await asyncio.wait([waiting], timeout=0.1)
+        waited = not waiting.done()
+
+        goes_on.set()
+        await peer.answer()
+        async with asyncio.timeout(TIMEOUT):
+            await waiting
+
+        assert waited
 
 
 @pytest.mark.requirement(

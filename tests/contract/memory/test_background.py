@@ -11,10 +11,11 @@ import pytest
 
 from agents.errors import ModelTrouble
 from agents.models import usage
-from agents.models.requests import ModelRequest
-from agents.ports import ToolUser
+from agents.models.requests import USER, ModelRequest, Utterance
+from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
-from orchestrator.remember.creators.background import BackgroundMemories
+from orchestrator.ops.foreground import Foreground
+from orchestrator.remember.creators.background import CLAIM_SECONDS, BackgroundMemories
 from orchestrator.remember.creators.generation import Caller
 from orchestrator.remember.creators.lineage import lineage
 from orchestrator.remember.creators.model import Completion
@@ -46,9 +47,11 @@ def ledger(tmp_path: Path) -> FileLedger:
     return FileLedger(tmp_path / "memories")
 
 
-def background(store: Store, ledger: FileLedger, **changes: Any) -> BackgroundMemories:
+def background(
+    store: Store, ledger: FileLedger, holder: str = "proc_1", **changes: Any
+) -> BackgroundMemories:
     creator, _ = a_creator(store, ledger, **{**WAITING, **changes})
-    return BackgroundMemories(store, creator, idle=IDLE, seconds=60)
+    return BackgroundMemories(store, creator, idle=IDLE, seconds=60, holder=holder)
 
 
 def say(store: Store, messages: int) -> list[str]:
@@ -186,6 +189,75 @@ async def test_a_message_that_was_replaced_is_in_no_memory(store: Store, ledger:
     assert "20 mg" in texts_of(ledger)[0]
 
 
+async def test_only_one_process_asks_the_model_for_the_memories_of_a_conversation(
+    store: Store, ledger: FileLedger, clock: HandClock
+) -> None:
+    say(store, 12)
+    asked, answered = asyncio.Event(), asyncio.Event()
+    prompts: list[str] = []
+
+    async def slow(prompt: str, caller: Caller) -> str:
+        prompts.append(prompt)
+        asked.set()
+        await answered.wait()
+        return "The person said something."
+
+    names = ("proc_1", "proc_2", "proc_3", "proc_4")
+    making = [background(store, ledger, name, complete=slow) for name in names]
+    first = asyncio.create_task(making[0].check())
+    await asked.wait()
+    for other in making[1:]:
+        await other.check()
+    before = len(prompts)
+    answered.set()
+    await first
+    after = len(prompts)
+    for other in making[1:]:
+        await other.check()
+
+    assert (before, after, len(prompts)) == (1, 2, 2)
+    assert len(ledger.lines(HERE, "file")) == 1
+
+
+async def test_a_claim_of_a_process_that_died_ends(
+    store: Store, ledger: FileLedger, clock: HandClock
+) -> None:
+    say(store, 12)
+    store.write_now(lambda tx: tx.memory_work.claim(HERE.id, "proc_9", seconds=CLAIM_SECONDS))
+    making = background(store, ledger)
+    await making.check()
+    early = texts_of(ledger)
+    clock.tick(CLAIM_SECONDS)
+
+    await making.check()
+
+    assert (early, len(texts_of(ledger))) == ([], 1)
+
+
+async def test_a_check_runs_nothing_if_nothing_is_due(
+    store: Store, ledger: FileLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    creator, _ = a_creator(store, ledger, **WAITING)
+    making = BackgroundMemories(store, creator, idle=IDLE, seconds=60, holder="proc_1")
+    runs: list[Any] = []
+    flow = creator.handle_discussion_id_flow
+
+    async def counted(of: Any, **options: Any) -> Any:
+        runs.append(of)
+        return await flow(of, **options)
+
+    monkeypatch.setattr(creator, "handle_discussion_id_flow", counted)
+    say(store, 13)
+    counts = []
+    for more in (0, 0, 1, 0, 8, 1, 0):
+        say(store, more)
+        await making.check()
+        counts.append(len(runs))
+
+    assert counts == [1, 1, 1, 1, 1, 2, 2]
+    assert [len(line.messages) for line in ledger.lines(HERE, "file")] == [11, 10]
+
+
 # --- the model ----------------------------------------------------------------------------------------------
 
 
@@ -239,3 +311,62 @@ async def test_a_model_that_does_not_answer_leaves_the_chunk_for_later(
 
     assert refused.value.facts["rule"] == f"the model did not answer ({rule})"
     assert [call.outcome for call in store.read_now(lambda tx: tx.model_calls.of_message(id))] == ["failed"]
+
+
+class OneSlot(Speaker):
+    """A model server that answers one request at a time. A cancelled request frees it at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slot, self.busy, self.free = asyncio.Lock(), asyncio.Event(), asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.order: list[str] = []
+
+    async def speak(self, request: ModelRequest, tools: ToolUser) -> AsyncGenerator[str, None]:
+        async with self.slot:
+            self.free.clear()
+            self.busy.set()
+            try:
+                await self.goes_on.wait()
+                self.order.append(request.role)
+                yield "The person said something."
+            finally:
+                self.busy.clear()
+                self.free.set()
+
+
+async def test_a_turn_is_answered_before_a_request_in_the_background(
+    store: Store, ledger: FileLedger
+) -> None:
+    model, foreground = OneSlot(), Foreground()
+    complete = Completion(model, store, seconds=600, tokens_per_day=0, foreground=foreground)
+    (id,) = talk(store, "Tea.")
+    making = asyncio.create_task(complete("prompt", Caller(HERE, id)))
+    await model.busy.wait()
+
+    with foreground.turn():
+        model.goes_on.set()
+        turn = ModelRequest("companion", HERE.id, "", "", (Utterance(USER, "Hello."),), "Hello.")
+        answer = [each async for each in model.speak(turn, NoTools())]
+    made = await making
+
+    assert answer == [made] == ["The person said something."]
+    assert model.order == ["companion", "memory"]
+
+
+async def test_a_request_that_turns_interrupt_again_and_again_is_made_later(
+    store: Store, ledger: FileLedger
+) -> None:
+    model, foreground = OneSlot(), Foreground()
+    complete = Completion(model, store, seconds=600, tokens_per_day=0, foreground=foreground)
+    (id,) = talk(store, "Tea.")
+    making = asyncio.create_task(complete("prompt", Caller(HERE, id)))
+    for _ in range(3):
+        await model.busy.wait()
+        with foreground.turn():
+            await model.free.wait()
+
+    with pytest.raises(AnamnesisError) as refused:
+        await making
+
+    assert refused.value.facts["rule"] == "the model did not answer (turns_run)"

@@ -103,7 +103,7 @@ async def test_what_a_process_did_not_do_any_more_the_next_check_does(
     before = everywhere(ledger, tmp_path)
 
     creator, _ = a_creator(store, ledger)
-    await BackgroundMemories(store, creator, idle=timedelta(minutes=30), seconds=60).check()
+    await BackgroundMemories(store, creator, idle=timedelta(minutes=30), seconds=60, holder="proc_1").check()
 
     assert "zebra" in before
     assert "zebra" not in everywhere(ledger, tmp_path)
@@ -224,7 +224,7 @@ async def test_a_deleted_conversation_gets_no_memories(
     store: Store, ledger: MemoryLedger, tmp_path: Path
 ) -> None:
     creator, _ = a_creator(store, ledger, lookbackMessages=2, messagesBetweenChunks=10)
-    making = BackgroundMemories(store, creator, idle=timedelta(minutes=30), seconds=60)
+    making = BackgroundMemories(store, creator, idle=timedelta(minutes=30), seconds=60, holder="proc_1")
     talk(store, SECRET, "Ok.")
     await making.check()
     store.write_now(lambda tx: tx.conversations.delete(HERE.id))
