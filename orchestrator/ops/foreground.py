@@ -1,12 +1,16 @@
 """Lets work in the background wait while turns run in this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 
-class Interrupted(Exception):
-    """A turn began, so work in the background was cancelled."""
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One attempt at some work in the background. `is_interrupted`: a turn began meanwhile."""
+
+    is_interrupted: bool = False
 
 
 class Foreground:
@@ -16,16 +20,16 @@ class Foreground:
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._interrupted: dict[asyncio.Timeout, bool] = {}
+        self._attempts: dict[Attempt, asyncio.Timeout] = {}
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """A turn runs while the body does."""
         self._running += 1
         self._idle.clear()
-        for scope in self._interrupted:
+        for attempt, scope in self._attempts.items():
             if not scope.expired():
-                self._interrupted[scope] = True
+                attempt.is_interrupted = True
                 scope.reschedule(asyncio.get_running_loop().time())
         try:
             yield
@@ -34,22 +38,19 @@ class Foreground:
             if not self._running:
                 self._idle.set()
 
-    async def until_idle(self) -> None:
-        """Wait until no turn runs."""
-        while self._running:
-            await self._idle.wait()
+    async def is_idle_within(self, seconds: float) -> bool:
+        """Wait until no turn runs, at most so many seconds; False if turns still run then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._running:
+                    await self._idle.wait()
+        return not self._running
 
-    @asynccontextmanager
-    async def interruptible(self, seconds: float) -> AsyncIterator[None]:
-        """Cancel the body when a turn begins (`Interrupted`), or after so many seconds (`TimeoutError`)."""
-        scope = asyncio.timeout(seconds)
-        self._interrupted[scope] = False
+    @contextmanager
+    def interrupting(self, attempt: Attempt, scope: asyncio.Timeout) -> Iterator[None]:
+        """Let the scope around the body expire when a turn begins."""
+        self._attempts[attempt] = scope
         try:
-            async with scope:
-                yield
-        except TimeoutError as late:
-            if self._interrupted[scope]:
-                raise Interrupted from late
-            raise
+            yield
         finally:
-            del self._interrupted[scope]
+            del self._attempts[attempt]

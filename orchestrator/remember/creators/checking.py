@@ -121,26 +121,30 @@ _OWN: Final = frozenset(("my", "our", "it", "there"))
 """A clause that begins with one of these has a subject: `my head hurts`."""
 _INSERTING: Final = frozenset(("who", "whom", "whose", "which", "that", "if", "when", "as", "where"))
 """A clause that begins with one of these is inside another one, which goes on after it."""
+_VERBS: Final = (
+    "do",
+    "does",
+    "did",
+    "is",
+    "are",
+    "was",
+    "were",
+    "have",
+    "has",
+    "had",
+    "could",
+    "should",
+    "would",
+)
 _NEGATED: Final = {
+    **{f"{verb}nt": verb for verb in _VERBS},
     "cannot": "can",
     "can't": "can",
     "won't": "will",
     "shan't": "shall",
     "cant": "can",
-    "dont": "do",
-    "doesnt": "does",
-    "didnt": "did",
-    "isnt": "is",
-    "arent": "are",
-    "wasnt": "was",
-    "werent": "were",
-    "havent": "have",
-    "hasnt": "has",
-    "hadnt": "had",
-    "couldnt": "could",
-    "shouldnt": "should",
-    "wouldnt": "would",
 }
+"""Negations in one word, also without an apostrophe, each with its verb."""
 _SMALL: Final = {
     **{word: number for number, word in enumerate(_NUMBER_TEXT.split())},
     **{word: 10 * number for number, word in enumerate(_TENS, 2)},

@@ -73,7 +73,7 @@ def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
     return {
         "conversation": of.id,
         "chunks": found,
-        "summary": _shown(of, summary, files) if summary and (is_whole or held & memories) else None,
+        "summary": _summary_json(of, summary, files) if summary and (is_whole or held & memories) else None,
         "notInAMemoryYet": unprocessed,
     }
 
@@ -88,7 +88,7 @@ def _summary(wanted: _Wanted, summaries: list[Summary]) -> Summary | None:
     raise _not_found()
 
 
-def _shown(of: Discussion, summary: Summary, files: list[Line]) -> dict[str, Any]:
+def _summary_json(of: Discussion, summary: Summary, files: list[Line]) -> dict[str, Any]:
     return {
         "id": f"{of.id}#{_SUMMARY}:{summary.number}",
         "number": summary.number,

@@ -11,12 +11,13 @@ from agents.models.requests import USER, ModelRequest, Utterance
 from agents.models.usage import ModelUsage
 from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
-from orchestrator.ops.foreground import Foreground, Interrupted
+from orchestrator.ops.foreground import Attempt, Foreground
 from orchestrator.remember.creators.generation import Caller
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.turn.model_calls import MEMORY_ROLE
 
 _INSTRUCTIONS: Final = "You help to remember conversations between a person and a health companion."
+INTERRUPTED: Final = "turns_run"
 ATTEMPTS: Final = 3
 """How often a request is sent that turns interrupt."""
 
@@ -57,34 +58,29 @@ class Completion:
         request = ModelRequest(
             MEMORY_ROLE, conversation_id, _INSTRUCTIONS, "", (Utterance(USER, prompt),), prompt
         )
-        rule = ""
+        reply, rule = "", INTERRUPTED
         for _ in range(ATTEMPTS):
-            with usage.record() as used:
-                try:
-                    return await self._reply(request)
-                except Interrupted:
-                    rule = "turns_run"
-                    continue
-                except ModelTrouble as trouble:
-                    rule = trouble.kind
-                except TimeoutError:
-                    rule = "timed_out"
-                finally:
-                    await self._store_calls(used, caller)
-            break
-        raise AnamnesisError(MEMORY_NOT_MADE, rule=f"the model did not answer ({rule})")
+            if rule == INTERRUPTED and await self._foreground.is_idle_within(self._seconds):
+                reply, rule = await self._reply(request, caller)
+        if rule:
+            raise AnamnesisError(MEMORY_NOT_MADE, rule=f"the model did not answer ({rule})")
+        return reply
 
-    async def _reply(self, request: ModelRequest) -> str:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await self._foreground.until_idle()
-        except TimeoutError as late:
-            raise Interrupted from late
-        async with (
-            self._foreground.interruptible(self._seconds),
-            aclosing(self._model.speak(request, NoTools())) as fragments,
-        ):
-            return "".join([fragment async for fragment in fragments])
+    async def _reply(self, request: ModelRequest, caller: Caller) -> tuple[str, str]:
+        """The reply to a request, and an empty text; or an empty reply, and why there is none."""
+        attempt = Attempt()
+        with usage.record() as used:
+            try:
+                async with asyncio.timeout(self._seconds) as scope:
+                    with self._foreground.interrupting(attempt, scope):
+                        async with aclosing(self._model.speak(request, NoTools())) as fragments:
+                            return "".join([fragment async for fragment in fragments]), ""
+            except ModelTrouble as trouble:
+                return "", trouble.kind
+            except TimeoutError:
+                return "", INTERRUPTED if attempt.is_interrupted else "timed_out"
+            finally:
+                await self._store_calls(used, caller)
 
     async def _store_calls(self, used: ModelUsage, caller: Caller) -> None:
         of, message_id = caller.discussion, caller.message_id

@@ -102,16 +102,14 @@ async def test_work_in_the_background_waits_until_an_answer_has_ended(address: s
     ):
         await peer.say()
         await peer.until_type(START_ANSWER)
-        waiting = asyncio.create_task(foreground.until_idle())
+        waiting = asyncio.create_task(foreground.is_idle_within(TIMEOUT))
         await asyncio.wait([waiting], timeout=0.1)
         waited = not waiting.done()
 
         goes_on.set()
         await peer.answer()
-        async with asyncio.timeout(TIMEOUT):
-            await waiting
 
-        assert waited
+        assert (waited, await waiting) == (True, True)
 
 
 @pytest.mark.requirement(
