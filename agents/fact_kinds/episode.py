@@ -150,7 +150,8 @@ ASKED: Final = (
                 "{v}",
             ),
             (
-                r"<do>(?:'ve|have|has) (?:also )?been (?:taking|on|using|put on|moved to) (?P<v>[^;.!?]+)",
+                r"<do>(?:(?:'ve|have|has) )?(?:also )?been (?:taking|on|using|put on|moved to)"
+                r" (?P<v>[^;.!?]+)",
                 "{v}",
             ),
             (
@@ -229,6 +230,8 @@ ASKED: Final = (
             (r"\bdiagnosed (?P<i>me) (?:with|as having) (?P<v>[^;.!?]+)", "{v}"),
             (r"<do>(?:was|were|got) (?:\w+ )?diagnosed (?:with|as) (?P<v>[^;.!?]+)", "{v}"),
             (r"<do>(?:was|were) born with (?P<v>[^;.!?]+)", "{v}"),
+            (r"<do>(?:get|gets) (?P<v>(?:chronic |regular |frequent )?migraines?\b[^;.!?]*)", "{v}"),
+            (r"<my>(?P<v>cholesterol|blood pressure) is (?:too |very |a bit |quite )?high\b", "high {v}"),
             (r"<am>(?P<v>[^;.!?]+)", "{v}"),
             (r"<my>(?P<v>[^;.!?]+)", "{v}"),
             (
@@ -299,7 +302,7 @@ ASKED: Final = (
         states=(
             (
                 rf"<am>(?P<v>(?:about |nearly |almost |over |just )*(?:{N} (?:weeks?|wks?|months?)"
-                rf" )?(?:pregnant|along)(?: with \w+)?)",
+                rf" )?(?:pregnant|along)(?: with (?:twins|triplets))?)",
                 "{v}",
             ),
             (rf"<be>(?P<v>{N} (?:weeks?|wks?|months?))(?= today|$)(?<!old)", "{v} pregnant"),
@@ -355,6 +358,10 @@ ASKED: Final = (
         states=(
             (
                 r"(?P<v>[\w' -]{3,40}?) (?:runs?|is|are) in (?P<i>my|our|the) family\b",
+                "{v}",
+            ),
+            (
+                r"\bhistory of (?P<v>[\w' -]{3,40}?) in (?P<i>my|our|the) family\b",
                 "{v}",
             ),
             (

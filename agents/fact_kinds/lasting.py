@@ -24,7 +24,7 @@ _FOODS: Final = (
     r"|mushrooms|tomatoes|grapefruit|pulses|bananas)"
 )
 _JOBS: Final = (
-    r"(?:[a-z]+ ){0,2}?(?:nurse|teacher|doctor|gp|driver|engineer|builder|chef|cook|cleaner|carer"
+    r"(?:[a-z-]+ ){0,2}?(?:nurse|teacher|doctor|gp|driver|engineer|builder|chef|cook|cleaner|carer"
     r"|accountant|lawyer|solicitor|barrister|electrician|plumber|carpenter|joiner|mechanic|farmer|gardener"
     r"|hairdresser|barber|beautician|waiter|waitress|bartender|barista|receptionist|secretary|manager"
     r"|programmer|developer|designer|architect|artist|musician|writer|journalist|photographer|actor|actress"
@@ -62,7 +62,8 @@ _ORGAN: Final = (
 )
 _DEVICE: Final = (
     rf"{_WITHIN}(?:pacemaker|defibrillator|icd|stent|stents|insulin pump|hearing aids?|cochlear implants?"
-    r"|iud|coil|mirena|contraceptive implant|implant|stoma(?: bag)?|colostomy(?: bag)?|ileostomy|catheter"
+    r"|iud|mirena(?: coil)?|coil|contraceptive implant|implant|stoma(?: bag)?|colostomy(?: bag)?"
+    r"|ileostomy|catheter"
     r"|prosthe(?:tic \w+|sis)|artificial \w+|false teeth|dentures|cpap(?: machine)?|glucose monitor|cgm"
     r"|wheelchair|walking stick|walking frame|rollator|zimmer frame|crutches|guide dog|assistance dog"
     r"|metal (?:plate|rod|pins?|screws?)(?: in \w+ \w+)?|shunt|feeding tube|port|nerve stimulator"
@@ -312,7 +313,8 @@ LASTING: Final = (
                 "is {v}",
             ),
             (
-                r"<do>(?P<v>(?:work|works) (?:part[- ]time|full[- ]time|nights?|night shifts?|shifts|from"
+                r"<do>(?P<v>(?:work|works) (?:part[- ]time|full[- ]time|(?:nights?|night shifts?"
+                r"|shifts)(?: as an? \w+(?: \w+)?)?|from"
                 r" home"
                 r"|(?:in|at|on an?|for) (?!the moment\b|that\b|it\b|this\b)(?:an? |the |my )?[\w' -]+?))"
                 r"(?=$|[,.]| (?:and|but|so|which|where|who|since)\b)",
@@ -353,6 +355,11 @@ LASTING: Final = (
                 r"<do>(?P<v>(?:live|lives) in (?!(?:fear|pain|hope|agony|denial)\b)[\w', -]+?)"
                 r"(?=$|[.,]| (?:and|but|so|because|where|since|with)\b)",
                 "~{v}",
+            ),
+            (
+                r"<do>(?:'ve|have|has) (?:always )?(?P<v>lived in [\w' -]+?)(?=$|[.,]| (?:and|but|so|since"
+                r"|for|all)\b)",
+                "has {v}",
             ),
         ),
         tells="{who} {v}.",

@@ -119,7 +119,7 @@ class ChangeReader:
             found
             for found in self._reader.volunteered(each.clause)
             if found.kind not in kinds | {CONCERN, "onset", "duration"}
-            and not kinds & {"tried", "relief", "family_history"}
+            and not kinds & {"tried", *(() if found.stable else ("relief", "family_history"))}
         ]
         return [*each.answers, *further]
 

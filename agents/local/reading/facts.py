@@ -5,6 +5,7 @@ What fits no kind is kept in the person's own words, under the kind `noted`.
 
 import re
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 from agents.fact_kinds import BY_NAME, TABLE
@@ -100,14 +101,15 @@ _NO_CONDITION: Final = re.compile(
 )
 _IS_ILL: Final = re.compile(
     r"(?:diabetic|asthmatic|epileptic|coeliac|celiac|bipolar|schizophrenic|an(?:a)?emic|hypertensive"
-    r"|arthritic|perimenopausal|postmenopausal|menopausal|immunocompromised|prediabetic|hiv[ -]positive"
+    r"|arthritic|perimenopausal|post-?menopausal|menopausal|immunocompromised|prediabetic|hiv[ -]positive"
     r"|obese)\b"
 )
 _UNITS: Final = (
     r"(?:mg|mcg|milligrams?|micrograms?|ml|g|iu|units?|puffs?|tablets?|pills?|drops?|caps?(?:ules?)?)"
 )
 _OFTEN: Final = (
-    r"(?:once|twice|one|two|three times|\d times|\w+ times) (?:a|per|each|every) (?:day|week|month)|daily"
+    r"(?:once|twice|three times) daily|(?:once|twice|one|two|three times|\d times|\w+ times) (?:a|per"
+    r"|each|every) (?:day|week|month)|daily"
     r"|nightly|weekly"
     r"|every (?:day|morning|night|evening|week|other day|\d+ hours|\w+ weeks|\w+day|\w+ hours)|at night"
     r"|at bedtime"
@@ -124,6 +126,7 @@ _AFTER_MEDICINE: Final = re.compile(
     rf"(?:s\b)?(?:,? ?\(?(?:\d+(?:[.,]\d+)?(?: ?(?:/|x) ?\d+)? ?{_UNITS}(?!\w)|\d+(?:[.,]\d+)?(?="
     rf" (?:{_OFTEN})|$)|\w+ {_UNITS}(?!\w)))?\)?(?:,? (?:{_OFTEN}))*"
 )
+_LISTED: Final = re.compile(r",\s*(?:and )?|\s+(?:and|plus|&|-)\s+(?:also )?")
 _UNKNOWN_MEDICINE: Final = re.compile(
     r"([a-z][a-z-]{4,}) (?:\d+(?:[.,]\d+)? ?(?:mg|mcg|micrograms?|milligrams?|g|ml|units?|iu)\b)"
 )
@@ -311,10 +314,14 @@ class FactReader:
         return list(found.values())
 
     def _conditions(self, value: str) -> list[str]:
-        """The condition that a text begins with."""
-        low = value.lower()
+        """The conditions that a text lists from its beginning."""
+        found = [self._condition(each.strip()) for each in _LISTED.split(value.lower())]
+        return list(takewhile(bool, found))
+
+    def _condition(self, low: str) -> str:
+        """The condition that a text begins with; empty if it begins with none."""
         if _NO_CONDITION.search(low):
-            return []
+            return ""
         lead = re.match(_HOW, low)
         rest = low[lead.end() :] if lead else low
         for each in self._lexicon.mentions(words_of(low)):
@@ -322,13 +329,17 @@ class FactReader:
                 start = low.find(each.text.split()[0])
                 if start >= 0 and re.fullmatch(_HOW, low[:start]):
                     kind = _KIND_OF_IT.search(low[:start])
-                    return [f"{kind[0] if kind else ''}{each.text}"]
+                    return f"{kind[0] if kind else ''}{each.text}"
         found = _IS_ILL.match(rest) or _ILLNESS.match(rest) or _LASTING_COMPLAINT.match(rest)
-        return [found[0].strip()] if found else []
+        return found[0].strip() if found else ""
 
     def _medicines(self, value: str) -> list[str]:
-        """The medicine that a text begins with, with its dose and how often it is taken."""
-        low = value.lower()
+        """The medicines that a text lists from its beginning, with doses and how often they are taken."""
+        found = [self._medicine(each.strip()) for each in _LISTED.split(value.lower())]
+        return list(takewhile(bool, found))
+
+    def _medicine(self, low: str) -> str:
+        """The medicine that a text begins with; empty if it begins with none."""
         for each in self._lexicon.mentions(words_of(low)):
             if each.group != "medicines.names" or each.text in _TOO_GENERAL:
                 continue
@@ -336,12 +347,12 @@ class FactReader:
             if start >= 0 and (lead := re.fullmatch(_MEDICINE_LEAD, low[:start])):
                 after = _AFTER_MEDICINE.match(low[start + len(each.text) :])
                 dose = re.search(rf"\d+(?:[.,]\d+)? ?{_UNITS}(?= )", lead[0])
-                tail = f"{after[0] if after else ''}{' ' + dose[0] if dose else ''}"
-                return [f"{each.text}{tail}".strip(" ,(")]
+                tail = f"{' ' + dose[0] if dose else ''}{after[0] if after else ''}"
+                return f"{each.text}{tail}".strip(" ,(")
         if found := _UNKNOWN_MEDICINE.match(low):
             after = _AFTER_MEDICINE.match(low[found.end(1) :])
-            return [f"{found[1]}{after[0] if after else ''}".strip(" ,(")]
-        return []
+            return f"{found[1]}{after[0] if after else ''}".strip(" ,(")
+        return ""
 
     def _timed(self, low: str) -> list[tuple[str, str]]:
         """When something began or how long it has lasted."""

@@ -21,7 +21,8 @@ _ADVERBS: Final = (
     r"|typically|regularly|mostly|by the way|btw|have always|as you know),? )*"
 )
 _KIN: Final = (
-    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?(?:{RELATIVES})(?:[ -]in[ -]law)?(?:,? [a-z]+,?)??|\bhe|\bshe"
+    rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?(?:{RELATIVES})(?:[ -]in[ -]law)?(?:,? [a-z]+,?)??(?:,?"
+    rf" \(?\d{1, 2}\)?,?)?|\bhe|\bshe"
     r"|\b(?:mum|mom|dad|gran|nan|grandma|grandad)"
 )
 _THEY: Final = rf"(?:{_KIN}|^[a-z]+)"
@@ -51,7 +52,8 @@ _DOUBTS: Final = re.compile(
 )
 _SINCE: Final = (
     r"(?:ever )?since (?:childhood|birth|infancy|(?:about |around )?(?:\w+ )?(?:19|20)\d\d"
-    r"|(?:i|he|she) (?:was|were) (?:an? |about |in )?[\w' ]{2,25}|my \w+|last \w+|the \w+|early \w+|school)"
+    r"|(?:i|he|she) (?:was|were) (?:an? |about |in )?[\w' ]{2,25}|my \w+(?: \w+)?|last \w+|the \w+|early"
+    r" \w+|school)"
     rf"|for (?:about |over |around |more than |nearly |almost |the (?:last|past) )*{readers.SPAN}"
     r"|all (?:my|his|her) life|my whole life|from birth|these (?:\d+|\w+) years"
 )
@@ -81,12 +83,13 @@ _SUBJECT: Final = re.compile(
     r"|there's|the|this|that|these|those|what|people|someone|some|if|when)(?!\w)"
 )
 _OWN_VERB: Final = re.compile(
-    r"(?:take|takes|have|has|am|is|work|works|live|lives|smoke|smokes|drink|drinks|don't|doesn't|do not|never"
+    r"(?:been on|been taking|take|takes|have|has|am|is|work|works|live|lives|smoke|smokes|drink|drinks|don't|doesn't|do not|never"
     r"|used|use|uses|was|had|can't|eat|eats|speak|speaks|need|needs|wear|wears|avoid|avoids|prefer|prefers"
     r"|stopped|quit|suffer|suffers|go|goes|run|runs|walk|walks)\b"
 )
 _WHEN_THEN: Final = re.compile(r"\b(?:since|when|until|till|if|while|whether|before|after)\W*$")
-_GOES_ON: Final = re.compile(r"\b(?:so|because|but|and|who|as)\b|,")
+_GOES_ON: Final = re.compile(r"\b(?:so|because|but|and|who|as|in case)\b|,")
+_NO_NAME: Final = re.compile(r"(?:there|it|that|this|what|who|which|here|everything|nothing|all|some|one)\b")
 _WOMEN: Final = word_set(
     "mum mom mother mam mummy mommy sister daughter wife girlfriend gran nan grandma grandmother aunt niece"
     " girl gf"
@@ -130,7 +133,7 @@ def stated(kind: str, clause: Clause, *, every: bool = False) -> list[Stated]:
             start, end = match.span("v") if "v" in match.groupdict() and not denies else match.span()
             if not who or not is_stated(low[:start], low[end:], of_the_past=row.of_the_past):
                 continue
-            when = when_true(low)
+            when = when_true(_around(match, low))
             value = _value(match, template, clause.text, when)
             when = "" if value in when else when
             if value and (every or not any(value.lower() in each.lower() for each in found)):
@@ -170,11 +173,20 @@ def owner(match: re.Match[str], clause: Clause) -> str:
     if named.get("i"):
         return PERSON if clause.who in (PERSON, MIXED, NOBODY) else ""
     if named.get("they"):
+        if _NO_NAME.match(named["they"]):
+            return ""
         is_other = clause.who not in (PERSON, MIXED, NOBODY, "he", "she")
         return clause.who if is_other and _can_be(named["they"], clause.who) else ""
     if _SUBJECT.match(match.string):
         return ""
     return clause.who if clause.who not in (MIXED, NOBODY, "he", "she") else ""
+
+
+def _around(match: re.Match[str], low: str) -> str:
+    """What belongs to a value: from the comma before it to the comma after it."""
+    start, end = match.span("v") if "v" in match.groupdict() else match.span()
+    after = low.find(",", start)
+    return low[low.rfind(",", 0, start) + 1 : after if after >= 0 else max(end, len(low))]
 
 
 def _can_be(they: str, who: str) -> bool:
