@@ -22,7 +22,7 @@ _ADVERBS: Final = (
 )
 _KIN: Final = (
     rf"\b(?:my|our) (?:[\w-]+ ){{0,2}}?(?:{RELATIVES})(?:[ -]in[ -]law)?(?:,? [a-z]+,?)??(?:,?"
-    rf" \(?\d{1, 2}\)?,?)?|\bhe|\bshe"
+    rf" \(?\d{{1,2}}\)?,?)?|\bhe|\bshe"
     r"|\b(?:mum|mom|dad|gran|nan|grandma|grandad)"
 )
 _THEY: Final = rf"(?:{_KIN}|^[a-z]+)"
@@ -83,7 +83,8 @@ _SUBJECT: Final = re.compile(
     r"|there's|the|this|that|these|those|what|people|someone|some|if|when)(?!\w)"
 )
 _OWN_VERB: Final = re.compile(
-    r"(?:been on|been taking|take|takes|have|has|am|is|work|works|live|lives|smoke|smokes|drink|drinks|don't|doesn't|do not|never"
+    r"(?:been on|been taking"
+    r"|take|takes|have|has|am|is|work|works|live|lives|smoke|smokes|drink|drinks|don't|doesn't|do not|never"
     r"|used|use|uses|was|had|can't|eat|eats|speak|speaks|need|needs|wear|wears|avoid|avoids|prefer|prefers"
     r"|stopped|quit|suffer|suffers|go|goes|run|runs|walk|walks)\b"
 )
