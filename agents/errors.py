@@ -10,7 +10,8 @@ AgentError
 ├── UnreadableReply a model's reply breaks the schema it was given
 ├── UnreadableLine  a line of input is not a record of a conversation
 ├── ToolRefused     a tool does not exist, or does not take these arguments
-└── ModelUnusable   the files of the embedding model cannot be loaded
+├── ModelUnusable   the files of the embedding model cannot be loaded
+└── EmbeddingFailed an embedding endpoint gave no vectors
 
 `name` and `facts` fit the row of the same name in the orchestrator's table of errors.
 """
@@ -109,6 +110,15 @@ class ModelUnusable(AgentError):
 
     def __init__(self, model: str, rule: str) -> None:
         super().__init__(f"the model {model} cannot be loaded: {rule}", model=model, rule=rule)
+
+
+class EmbeddingFailed(AgentError):
+    """An embedding endpoint gave no usable vectors. Words still find memories."""
+
+    name = "embedding_failed"
+
+    def __init__(self, model: str, rule: str) -> None:
+        super().__init__(f"the embedding model {model}: {rule}", model=model, rule=rule)
 
 
 class UnreadableLine(AgentError):

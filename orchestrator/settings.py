@@ -215,6 +215,19 @@ class Recall(Section):
     trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
 
 
+class Embeddings(Section):
+    """The model whose vectors long-term memory is searched by."""
+
+    model: Literal["minilm", "e5-small-v2", "endpoint"]
+    endpoint: Annotated[str, _address("http", "https")]
+    api_key: SecretStr
+    endpoint_model: str
+    width: Annotated[int, Field(ge=0, le=16_384)]
+    query_prefix: str
+    passage_prefix: str
+    timeout_seconds: Seconds
+
+
 class Memory(Section):
     """Where memories of conversations are kept, and when they are made."""
 
@@ -322,6 +335,7 @@ class Settings(Section):
     limits: Limits
     blocks: Blocks
     recall: Recall
+    embeddings: Embeddings
     memory: Memory
     brain: Brain
     chat: Chat

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import roster
-from agents.ports import Brain, Embedder
+from agents.ports import Brain, Embedder, QueriesAndPassages
 from agents.roster import Roster
 from agents.safety import classifier, language
 from agents.safety.classifier import DangerClassifier
@@ -27,7 +27,7 @@ from orchestrator.brain_selection import EMBEDDED, SelectedBrain, chat_model, ch
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
 from orchestrator.local_models import NO_MODEL
-from orchestrator.model_files import ModelFiles
+from orchestrator.model_files import E5, ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
 from orchestrator.orchestrator import BackgroundWork, Orchestrator, OrchestratorOptions
@@ -139,16 +139,65 @@ def model_files(settings: Settings) -> ModelFiles:
     return ModelFiles.shipped(shipped_config(), settings.models.dir)
 
 
+def e5_files(settings: Settings) -> ModelFiles:
+    """The files of e5-small-v2, present or not."""
+    return ModelFiles.shipped(shipped_config(), settings.models.dir, E5)
+
+
 def load_embedder(settings: Settings) -> Embedder:
     """Load the embedding model. This takes about half a second; do not call it on an event loop."""
     files = model_files(settings)
     folder = files.checked()
 
-    from agents.embedders.minilm import MiniLM
+    from agents.embedders.onnx_model import OnnxModel
     from agents.embedders.remembering import RememberingEmbedder
 
     with our_errors():
-        return RememberingEmbedder(MiniLM(folder, files.manifest.label, settings.models.threads))
+        model = OnnxModel(folder, files.manifest.label, threads=settings.models.threads)
+        return RememberingEmbedder(model)
+
+
+def load_memory_embedders(settings: Settings, embedder: Embedder) -> QueriesAndPassages:
+    """The embedders of long-term memory, as `embeddings.model` names them; `embedder` is MiniLM."""
+    chosen = settings.embeddings
+    if chosen.model == "minilm":
+        return QueriesAndPassages(embedder, embedder)
+    from agents.embedders.remembering import RememberingEmbedder
+
+    if chosen.model == "e5-small-v2":
+        from agents.embedders.onnx_model import E5_TOKENS, OnnxModel
+
+        files = e5_files(settings)
+        with our_errors():
+            e5 = OnnxModel(files.checked(), files.manifest.label, E5_TOKENS, settings.models.threads)
+        return _prefixed(RememberingEmbedder(e5), "query: ", "passage: ")
+
+    return _prefixed(
+        RememberingEmbedder(_embedding_endpoint(settings)), chosen.query_prefix, chosen.passage_prefix
+    )
+
+
+def _prefixed(embedder: Embedder, query: str, passage: str) -> QueriesAndPassages:
+    from agents.embedders.prefixed import PrefixedEmbedder
+
+    return QueriesAndPassages(PrefixedEmbedder(embedder, query), PrefixedEmbedder(embedder, passage))
+
+
+def _embedding_endpoint(settings: Settings) -> Embedder:
+    """The endpoint of `embeddings.endpoint`. Raises if a setting that it needs is missing."""
+    from agents.embedders.endpoint import EmbeddingEndpoint
+
+    chosen, where = settings.embeddings, settings.origins.get("embeddings.model", "")
+    for name in ("endpoint", "endpoint_model", "width"):
+        if not getattr(chosen, name):
+            rule = f"needs embeddings.{name}, too"
+            raise AnamnesisError(BAD_SETTING, key="embeddings.model", where=where, rule=rule)
+    key = chosen.api_key.get_secret_value()
+    prefixes = "|".join(filter(None, (chosen.query_prefix, chosen.passage_prefix)))
+    name = f"{chosen.endpoint_model} {prefixes}".strip()
+    return EmbeddingEndpoint(
+        chosen.endpoint, key, chosen.endpoint_model, chosen.width, chosen.timeout_seconds, label=name
+    )
 
 
 @cache
@@ -237,8 +286,9 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
         letta_settings.remember(settings)
     selected = choose(settings, local, agents, prompts, toolbox, registry)
 
-    memory = build_memory(settings, store, embedder, overlay)
-    remembering = Remembering(store, embedder)
+    embedders = load_memory_embedders(settings, embedder)
+    memory = build_memory(settings, store, embedders.queries, overlay)
+    remembering = Remembering(store, embedders.passages)
 
     def services(outbox: Outbox) -> TurnServices:
         return TurnServices(
@@ -246,7 +296,11 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             TurnMemory(
                 ledger,
                 build_sync(settings, registry, ledger, outbox),
-                LongTermRecall(memory, token_budget=settings.recall.token_budget),
+                LongTermRecall(
+                    memory,
+                    token_budget=settings.recall.token_budget,
+                    embeds_queries=embedders.queries is not embedder,
+                ),
                 remembering,
             ),
             monitor,
@@ -270,7 +324,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             notice=NO_MODEL if now.backend == EMBEDDED else None,
         )
 
-    options = _options(settings, store, selected, registry, overlay)
+    options = _options(settings, store, selected, registry, overlay, embedders.passages)
     orchestrator = Orchestrator(store, services, RandomIds(), server_info, options)
     orchestrator.memory = memory
     if registry is not None:
@@ -287,6 +341,7 @@ def _options(
     selected: SelectedBrain,
     registry: "AgentRegistry | None",
     overlay: Path | None,
+    passages: Embedder,
 ) -> OrchestratorOptions:
     background: list[BackgroundWork] = [_catch_up]
     idle = timedelta(minutes=settings.session.idle_minutes)
@@ -297,7 +352,7 @@ def _options(
             creator, _ = build_creator(
                 settings,
                 store,
-                services.agents.embedder,
+                passages,
                 services.outbox,
                 writer,
                 overlay,
@@ -338,9 +393,10 @@ def _options(
 
 
 async def _catch_up(services: TurnServices) -> None:
-    """Remember what an earlier process could not."""
+    """Remember what an earlier process could not; then compute anew the vectors of another model."""
     if services.memory.remembering is not None:
         await services.memory.remembering.catch_up()
+        await services.memory.remembering.reembed()
 
 
 def load_registry(

@@ -4,6 +4,7 @@ The conversations are imported and searched as `anamnesis memory` does it. `LOCO
 it, nothing is measured. For each question, the share of its evidence among the first results is counted, and
 the intervals come from drawing the questions again. With `RECALL_TUNE=1`, the weights are also chosen anew
 for each conversation on the others, to estimate how well they carry over to conversations nobody has seen.
+`ANAMNESIS_EMBEDDINGS_MODEL` chooses another embedding model.
 """
 
 import json
@@ -27,7 +28,7 @@ from orchestrator.remember.importing import import_lines
 from orchestrator.settings import load, shipped_config
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
-from orchestrator.wiring import load_embedder
+from orchestrator.wiring import load_embedder, load_memory_embedders
 
 DEFAULT = Path(__file__).parents[3] / "shared" / "data" / "locomo-dev.json"
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
@@ -159,7 +160,8 @@ def main() -> None:
     if not path.exists():
         print("LOCOMO names no file; nothing is measured.")
         return
-    embedder = load_embedder(load(None, {}))
+    settings = load(None, {})
+    embedders = load_memory_embedders(settings, load_embedder(settings))
     shipped = recipe.load(shipped_config() / "recall.toml").get()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/bench.db"
@@ -167,20 +169,20 @@ def main() -> None:
         questions: list[Question] = []
         for place, each in enumerate(conversations(path)):
             person, given = f"person{place}", list(lines(each["conversation"]))
-            for _ in import_lines(store, embedder, person, given, actor="benchmark"):
+            for _ in import_lines(store, embedders.passages, person, given, actor="benchmark"):
                 pass
             known = {json.loads(line)["id"] for line in given}
             asked = [question for question in each["qa"] if evidence(question, known)]
-            vectors = embedder.embed([question["question"] for question in asked])
+            vectors = embedders.queries.embed([question["question"] for question in asked])
             questions += [
                 Question(
                     person, question["question"], question["category"], evidence(question, known), vector
                 )
                 for question, vector in zip(asked, vectors, strict=True)
             ]
-        searcher = Searcher(store, embedder, SystemClock(), cache_bytes=10**9)
+        searcher = Searcher(store, embedders.queries, SystemClock(), cache_bytes=10**9)
         search_all(store, searcher, questions, shipped)  # reads the indexes and caches the query vectors
-        print(f"{len(questions)} questions; {embedder.name}")
+        print(f"{len(questions)} questions; {embedders.queries.name}")
         for name, changes in METHODS.items():
             report(
                 name, questions, *search_all(store, searcher, questions, shipped.model_copy(update=changes))

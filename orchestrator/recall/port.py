@@ -14,10 +14,14 @@ log = get_logger()
 
 
 class LongTermRecall:
-    """Searches the memories of the person who writes."""
+    """Searches the memories of the person who writes.
 
-    def __init__(self, service: MemoryService, *, token_budget: int) -> None:
+    If it `embeds_queries`, memory has an embedding model of its own, so the vector of the turn is not used.
+    """
+
+    def __init__(self, service: MemoryService, *, token_budget: int, embeds_queries: bool = False) -> None:
         self._service, self._token_budget = service, token_budget
+        self._embeds_queries = embeds_queries
 
     async def search(
         self,
@@ -31,7 +35,7 @@ class LongTermRecall:
         options = SearchOptions(
             mode="packed",
             token_budget=self._token_budget,
-            vector=query.vector,
+            vector=None if self._embeds_queries else query.vector,
             leave_out=query.text,
             watched=tuple(watched),
             zone=zone,

@@ -11,8 +11,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.errors import AgentError
 from agents.ports import Embedder, Period, Vectors
 from memory_blocks.ports import Clock
+from orchestrator.errors import as_ours
+from orchestrator.ops.logs import get_logger
 from orchestrator.recall.person_index import PersonIndex
 from orchestrator.recall.query import events, periods
 from orchestrator.recall.query.events import DatedText, Event
@@ -22,6 +25,8 @@ from orchestrator.recall.ranking import Ranking, rank
 from orchestrator.recall.recipe import Recipe
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.memory.index import SearchRow
+
+log = get_logger()
 
 MOST_CHARACTERS: Final = 8_000
 """A longer query is searched by its beginning."""
@@ -40,6 +45,8 @@ class Found:
     is_repaired: bool
     embedding_milliseconds: float
     """How long the embedding of the query took."""
+    by_vectors: bool
+    """Whether vectors were compared. The recipe or a failure of the model may leave only words."""
 
 
 class Searcher:
@@ -76,9 +83,13 @@ class Searcher:
             self._refresh(index)
             names = named(text, index.speakers) if by_meaning else []
         began = perf_counter()
-        vector = self._vector(text, names, vector) if by_meaning else None
-        event = events.read(text)
-        event_vector = self._vector(event.name, [], None) if event and by_meaning else None
+        event, event_vector = events.read(text), None
+        try:
+            vector = self._vector(text, names, vector) if by_meaning else None
+            event_vector = self._vector(event.name, [], None) if event and by_meaning else None
+        except AgentError as error:
+            log.warning("query_not_embedded", error=as_ours(error).problem.name)
+            vector = None
         embedding = (perf_counter() - began) * 1000
         period = periods.read(text, now, zone)
         if period is None and event is not None:
@@ -102,7 +113,7 @@ class Searcher:
             if period is not None and not ranking.candidates:
                 period = None
                 ranking = search(question=question)
-        return Found(ranking, question, period, repaired is not None, embedding)
+        return Found(ranking, question, period, repaired is not None, embedding, vector is not None)
 
     def _memories_of(
         self, index: PersonIndex, event: Event, vector: Vectors | None, recipe: Recipe, now: datetime

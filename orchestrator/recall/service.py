@@ -225,6 +225,7 @@ def _summary(
             }
             for each in memories
         ),
+        by_vectors=found.by_vectors,
     )
 
 

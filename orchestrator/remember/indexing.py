@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from agents.errors import AgentError
 from agents.ports import Embedder, Vectors
+from orchestrator.errors import as_ours
 from orchestrator.recall.query.words import terms
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.memory.memories import NewMemory
@@ -16,6 +18,9 @@ from orchestrator.store.rows import IndexedMemory
 
 MOST_CONTEXT: Final = 1000
 """So many characters of what was said before help to find a memory: the last ones."""
+
+MOST_DIMENSIONS: Final = 1024
+"""`alicia_memory.embeddings` holds at most so many. Longer vectors are only in the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,13 @@ class Embeddings:
 
 def embed(items: Sequence[Item], embedder: Embedder) -> Embeddings:
     """Compute the vectors. Takes some milliseconds per item; call it outside of a transaction."""
+    texts = [item.line for item in items]
     windows = [f"{item.context}\n{item.line}" if item.context else item.line for item in items]
-    return Embeddings(embedder.name, embedder.embed([item.line for item in items]), embedder.embed(windows))
+    try:
+        return Embeddings(embedder.name, embedder.embed(texts), embedder.embed(windows))
+    except AgentError as error:
+        failed = as_ours(error)
+    raise failed
 
 
 def write(tx: Transaction, user_id: str, items: Sequence[Item], embeddings: Embeddings) -> None:
@@ -98,4 +108,6 @@ def write(tx: Transaction, user_id: str, items: Sequence[Item], embeddings: Embe
 
 
 def _with_vector(new: NewMemory, vector: Vectors, model: str) -> NewMemory:
+    if len(vector) > MOST_DIMENSIONS:
+        return new
     return replace(new, embeddings=tuple(map(float, vector)), embeddings_info={"model": model})

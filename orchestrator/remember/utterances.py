@@ -9,6 +9,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.ops.logs import get_logger
 from orchestrator.remember import indexing
 from orchestrator.remember.indexing import MOST_CONTEXT, Item
+from orchestrator.remember.reembedding import reembed_some
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.frame_records import derived_id
 from orchestrator.store.repositories.memory.memories import UTTERANCE as UTTERANCE
@@ -24,6 +25,7 @@ LATEST: Final = 200
 """So many messages of a conversation are looked at for ones that are not memories yet."""
 
 _AT_ONCE: Final = 64
+_AFTER_FAILURE: Final = 30.0
 _NO_CONVERSATION: Final = ""
 
 
@@ -61,6 +63,16 @@ class Remembering:
         """Remember whatever an earlier process left undone, in all conversations."""
         for conversation in await self._store.read(lambda tx: tx.conversations.every()):
             await self.after_turn(conversation.user_id, conversation.id)
+
+    async def reembed(self) -> None:
+        """Compute the vectors anew that another model has made. Logs a failure, and tries again later."""
+        while True:
+            try:
+                if not await asyncio.to_thread(reembed_some, self._store, self._embedder):
+                    return
+            except AnamnesisError as error:
+                log.warning("not_embedded", error=error.problem.name)
+                await asyncio.sleep(_AFTER_FAILURE)
 
     async def _remember_some(self, user_id: str, conversation_id: str) -> bool:
         items = await self._store.read(lambda tx: _to_remember(tx, user_id, conversation_id))

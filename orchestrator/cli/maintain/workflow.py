@@ -88,14 +88,14 @@ async def _run(
     from orchestrator.remember.creators.history import history_after
     from orchestrator.remember.ledger.lines import Discussion
     from orchestrator.turn.outbox import Outbox
-    from orchestrator.wiring import load_embedder, memory_model, open_store
+    from orchestrator.wiring import load_embedder, load_memory_embedders, memory_model, open_store
     from orchestrator.workflows.building import build_creator
     from orchestrator.workflows.memory_nodes import Scope
 
     settings = invocation.settings(options, quietly=True)
     store, model = open_store(settings, invocation.config), memory_model(settings)
     try:
-        embedder = load_embedder(settings)
+        embedder = load_memory_embedders(settings, load_embedder(settings)).passages
         _, workflows = build_creator(settings, store, embedder, Outbox(store), model, invocation.config)
         loaded = workflows.load(file)
         scope = Scope(None, said, inputs)

@@ -1,7 +1,8 @@
-"""`anamnesis memory status`, `reindex` and `lineage`: the memories that were made from conversations."""
+"""`anamnesis memory status`, `embed`, `reindex` and `lineage`: how memories were made and made searchable."""
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -47,6 +48,7 @@ def status(invocation: Invocation, user: str | None, as_json: bool) -> None:
 
     with _ledger(invocation) as (store, ledger, config):
         found = list(statuses(store, ledger, config.kind, user))
+        vectors = store.read_now(lambda tx: tx.memory_index.counts_by_model())
     for each in found:
         if as_json:
             click.echo(json.dumps(asdict(each), ensure_ascii=False))
@@ -61,8 +63,33 @@ def status(invocation: Invocation, user: str | None, as_json: bool) -> None:
                 click.echo(f"    {why}")
     if not found and not as_json:
         click.echo("There are no conversations.")
+    if not as_json:
+        for model, count in sorted(vectors.items()):
+            click.echo(f"{count} memories have vectors of {model}")
     if any(each.broken for each in found):
         raise click.exceptions.Exit(FOUND_SOMETHING)
+
+
+@memory.command()
+@_as_json
+@with_invocation
+def embed(invocation: Invocation, as_json: bool) -> None:
+    """Compute all vectors anew that another model made than `embeddings.model` names.
+
+    A server does the same in the background. Both can be interrupted, and go on where they stopped.
+    """
+    from orchestrator.remember.reembedding import progress, reembed_some
+
+    with opened(invocation) as access:
+        now = progress(access.store, access.embedder.name)
+        with click.progressbar(length=now.total - now.done, label="embedding", file=sys.stderr) as bar:
+            while count := reembed_some(access.store, access.embedder):
+                bar.update(count)
+        now = progress(access.store, access.embedder.name)
+    if as_json:
+        click.echo(json.dumps(asdict(now)))
+    else:
+        click.echo(f"{now.done} of {now.total} memories have vectors of {now.model}")
 
 
 @memory.command()

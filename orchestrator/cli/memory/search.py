@@ -42,14 +42,14 @@ class Access:
 @contextmanager
 def opened(invocation: Invocation, *, quietly: bool = True) -> Iterator[Access]:
     """Open the store and load the embedding model, while the block runs."""
-    from orchestrator.wiring import build_memory, load_embedder, open_store
+    from orchestrator.wiring import build_memory, load_embedder, load_memory_embedders, open_store
 
     settings = invocation.settings(quietly=quietly)
     store = open_store(settings, invocation.config)
     try:
-        embedder = load_embedder(settings)
-        service = build_memory(settings, store, embedder, invocation.config)
-        yield Access(store, embedder, service, operator_name())
+        embedders = load_memory_embedders(settings, load_embedder(settings))
+        service = build_memory(settings, store, embedders.queries, invocation.config)
+        yield Access(store, embedders.passages, service, operator_name())
     finally:
         store.close_now()
 

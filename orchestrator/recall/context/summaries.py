@@ -43,6 +43,8 @@ class RetrievalSummary(Summary):
     """The dates that time words in the query narrowed the search to."""
     candidates: tuple[Mapping[str, Any], ...] = ()
     """For each candidate, best first: its `id`, `score`, `signals`, and about how many `tokens` it has."""
+    by_vectors: bool = True
+    """Whether vectors were compared, besides words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,37 @@
 """What every embedder promises: equal texts give equal vectors of length 1, in order, whatever the batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.embedders.endpoint import EmbeddingEndpoint
+from agents.embedders.prefixed import PrefixedEmbedder
 from agents.embedders.remembering import RememberingEmbedder
 from agents.embedders.scripted import WordEmbedder
 from agents.ports import Embedder
 from tests.support.brains.models import minilm
+from tests.support.servers.embedding_server import embedding_server
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {
     "minilm": minilm,
     "words": WordEmbedder,
+    "prefixed": lambda: PrefixedEmbedder(WordEmbedder(), "query: "),
     "remembering": lambda: RememberingEmbedder(WordEmbedder(), most=3),
 }
 TEXTS = ("I am having a headache", "8", "", "   ", "頭が痛い 🤕", "word " * 2_000, "\udc80", "a\x00b")
 
 
-@pytest.fixture(params=EMBEDDERS)
-def each(request: pytest.FixtureRequest) -> Embedder:
+@pytest.fixture(params=[*EMBEDDERS, "endpoint"])
+def each(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     """Each embedder."""
-    return EMBEDDERS[request.param]()
+    if request.param in EMBEDDERS:
+        yield EMBEDDERS[request.param]()
+        return
+    with embedding_server() as server:
+        yield EmbeddingEndpoint(server.url, "key", "words", WordEmbedder().width, 5)
 
 
 def test_a_row_per_text_of_length_one_and_of_the_width_it_says(each: Embedder) -> None:

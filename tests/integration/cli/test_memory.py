@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands import run
+from tests.support.servers.embedding_server import embedding_server
 
 pytestmark = pytest.mark.usefixtures("nothing_configured")
 
@@ -148,3 +149,28 @@ def test_a_memory_of_another_person_cannot_be_shown_or_changed(imported: Path) -
 
     for command in ("show", "pin", "archive", "delete"):
         assert run("memory", command, "ben", shown["memory_id"]).exit_code == 2
+
+
+def test_another_embedding_model_is_chosen_and_its_vectors_computed(
+    imported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with embedding_server() as server:
+        monkeypatch.setenv("ANAMNESIS_EMBEDDINGS_MODEL", "endpoint")
+        monkeypatch.setenv("ANAMNESIS_EMBEDDINGS_ENDPOINT", server.url)
+        incomplete = run("memory", "embed")
+        monkeypatch.setenv("ANAMNESIS_EMBEDDINGS_ENDPOINT_MODEL", "words")
+        monkeypatch.setenv("ANAMNESIS_EMBEDDINGS_WIDTH", "384")
+        monkeypatch.setenv("ANAMNESIS_EMBEDDINGS_QUERY_PREFIX", "asked: ")
+        before = run("memory", "status")
+        done = run("memory", "embed")
+        again = run("memory", "embed", "--json")
+        after = run("memory", "status")
+        found = json.loads(search("What is the dog called?", "--json"))
+
+    assert "needs embeddings.endpoint_model, too" in incomplete.output
+    assert "3 memories have vectors of all-MiniLM-L6-v2" in before.stdout
+    assert "3 of 3 memories have vectors of words asked: (384)" in done.stdout
+    assert json.loads(again.stdout) == {"model": "words asked: (384)", "done": 3, "total": 3}
+    assert "3 memories have vectors of words" in after.stdout
+    assert found["memories"][0]["signals"]["vector"] > 0
+    assert server.asked[-1]["input"] == ["asked: What is the dog called?"]

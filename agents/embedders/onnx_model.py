@@ -1,4 +1,4 @@
-"""Sentence embeddings by all-MiniLM-L6-v2, computed on this machine from local files."""
+"""Sentence embeddings by a model in ONNX, computed on this machine from local files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,17 @@ from tokenizers import Tokenizer
 from agents.errors import ModelUnusable
 from agents.ports import Vectors
 
-WIDTH: Final = 384
-_MOST_TOKENS: Final = (
-    256  # the model was trained on texts of this length; the rest of a longer text is ignored
-)
+MINILM_TOKENS: Final = 256
+"""all-MiniLM-L6-v2 was trained on texts of this length. The rest of a longer text is ignored."""
+
+E5_TOKENS: Final = 512
+"""The same for e5-small-v2."""
 
 
-class MiniLM:
-    """The embedding model, loaded once. Vectors have length 1. Safe to use from several threads."""
+class OnnxModel:
+    """An embedding model, loaded once. Vectors have length 1. Safe to use from several threads."""
 
-    width = WIDTH
-
-    def __init__(self, folder: Path, name: str, threads: int = 1) -> None:
+    def __init__(self, folder: Path, name: str, most_tokens: int = MINILM_TOKENS, threads: int = 1) -> None:
         self.name = name
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -35,8 +34,9 @@ class MiniLM:
             )
         except Exception as error:  # both libraries raise exceptions without a common class
             raise ModelUnusable(name, type(error).__name__) from None
-        self._tokenizer.enable_truncation(_MOST_TOKENS)
+        self._tokenizer.enable_truncation(most_tokens)
         self._tokenizer.no_padding()
+        self.width = int(self._session.get_outputs()[0].shape[-1])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a row per text, in the same order.
@@ -44,7 +44,7 @@ class MiniLM:
         Texts are embedded one by one. The model scales its 8-bit numbers by the largest value in a batch, so
         in a common batch the vector of a text would depend on the other texts.
         """
-        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        vectors = np.empty((len(texts), self.width), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             row[:] = self._embed(text)
         return vectors
