@@ -20,6 +20,7 @@ _NO_CLINIC: Final = r"\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 ASKED: Final = (
     FactKind(
         "severity",
+        naming="bad badly severe severity rate rated rating scale pain number score level strong hurt",
         recalls=(
             r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
             r"|level|number)|number (?:did|i)|how bad)\b"
@@ -36,6 +37,7 @@ ASKED: Final = (
     ),
     FactKind(
         "onset",
+        naming="start started begin began begun first come came date day long last lasted",
         recalls=(
             r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
             r"|going on|first|come on|came on)\b|\bhow long\b|\bwhat (?:started|caused|brought|triggered)\b"
@@ -67,6 +69,7 @@ ASKED: Final = (
     ),
     FactKind(
         "frequency",
+        naming="often frequent",
         recalls=r"\bhow often\b",
         recall_rank=14,
         reads="often",
@@ -76,8 +79,10 @@ ASKED: Final = (
     ),
     FactKind(
         "location",
+        naming="where hurt hurts pain side place",
         recalls=(
-            r"\bwhere\b.*\b(?:hurts?|pain|ache|rash)\b|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
+            r"\bwhere\b.*\b(?:hurts?|pain|ache|rash|(?:is|was) (?:it|that))\b"
+            r"|\bwhich (?:side|knee|leg|arm|ear|eye|foot|hand"
             r"|hip|shoulder|wrist|ankle|elbow|one)\b"
         ),
         recall_rank=13,
@@ -134,6 +139,7 @@ ASKED: Final = (
         recalls=(
             r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
             r"|\b(?:am i|is (?:he|she)|what's (?:he|she)|i'm|i am|was i) on\b|\bput me on\b"
+            r"|\b(?:gave|give) (?:him|her|them)\b"
         ),
         recalled_with=("other_medicines",),
         recall_rank=3,
@@ -294,6 +300,7 @@ ASKED: Final = (
     ),
     FactKind(
         "pregnancy",
+        naming="pregnant pregnancy far along weeks",
         recalls=r"\bpregnan\w*\b|\bhow (?:far along|many weeks)\b",
         recall_rank=10,
         tells="{who} is {v}.",
@@ -305,7 +312,10 @@ ASKED: Final = (
                 rf" )?(?:pregnant|along)(?: with (?:twins|triplets))?)",
                 "{v}",
             ),
-            (rf"<be>(?P<v>{N} (?:weeks?|wks?|months?))(?= today|$)(?<!old)", "{v} pregnant"),
+            (
+                rf"\bi(?:'m| am) (?:now |about )?(?P<v>{N} (?:weeks?|wks?|months?))(?= today|$)(?<!old)",
+                "{v} pregnant",
+            ),
             (r"<be>(?P<v>expecting (?:a|our|my|twins|another|in \w+)[\w ]{0,20})", "{v}"),
             (r"<be>(?P<v>in (?:my|the|her) (?:first|second|third) trimester)", "{v}"),
         ),
@@ -315,6 +325,7 @@ ASKED: Final = (
     ),
     FactKind(
         "age",
+        naming="old age born",
         recalls=r"\bhow old\b|\bages?\b",
         recall_rank=4,
         tells=((r"\d+$", "{who} is {v} years old."), ("", "{who} is {v} old.")),
@@ -327,6 +338,11 @@ ASKED: Final = (
             ),
             (r"<be>(?P<v>\d{1,3})[ -](?:years?|yrs?)[ -]old\b", "{v}"),
             (r"<be>(?:\d{1,3}[ -])?(?P<v>\d{1,2} (?:months?|weeks?|days?))[ -]old\b", "{v}"),
+            (
+                r"(?P<they>\bhe|\bshe|\bbaby)(?:'s| is)(?: only| just| now| about| nearly)* (?P<v>\d{1,2} months?)"
+                r"(?= now|$|[,;!?.)]| and\b| but\b)",
+                "{v}",
+            ),
             (r"<be>aged (?P<v>\d{1,3})\b", "{v}"),
             (
                 r"<do>(?:just |have just |'ve just |has just )?turned (?P<v>\d{1,3})\b(?! (?:when|in"
@@ -378,6 +394,7 @@ ASKED: Final = (
     ),
     FactKind(
         "temperature",
+        naming="temperature temp fever high",
         recalls=r"\btemp(?:erature)?\b|\bfever\b",
         recall_rank=7,
         reads="temperature",
@@ -386,6 +403,7 @@ ASKED: Final = (
     ),
     FactKind(
         "readings",
+        naming="reading result value",
         recalls=(
             r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b"
             r"|\bheart rate\b|\bpeak flow\b|\bcholesterol\b|\bferritin\b|\bresult\b"
@@ -399,6 +417,7 @@ ASKED: Final = (
     ),
     FactKind(
         "measures",
+        naming="weigh weight tall height",
         recalls=r"\bweigh\w*\b|\btall\b|\bheight\b|\bbmi\b",
         recall_rank=9,
         tells=((r".*(?:kg|kilo|lb|pound|stone|st\b)", "{who} weighs {v}."), ("", "{who} is {v} tall.")),
@@ -554,6 +573,7 @@ ASKED: Final = (
     ),
     FactKind(
         "name",
+        naming="name called",
         recalls=r"\b(?:my|your) name\b|\bwho am i\b",
         recall_rank=12,
         tells="{who} is called {v}.",

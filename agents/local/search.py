@@ -10,6 +10,7 @@ from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, RELATIVES, plain, relative_in
 from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, has_words
+from agents.local.reading.question_signs import asks
 from agents.ports import Vectors
 from memory_blocks.facts.changes import CurrentFact
 
@@ -28,6 +29,19 @@ _RATHER_NEAR: Final = 0.1
 _NEAR: Final = 0.3  # how like a question a note must be to be offered as the nearest
 _NEAR_OF_KIND: Final = 0.4  # if the question asks for a kind of fact of which there is none
 _OWN: Final = re.compile(r"\b(?:i|i'm|i've)\b")
+_OWNS: Final = re.compile(
+    r"(?:and |so )*(?:when(?:'s| is| was| are)? (?:is |was )?my|how (?:many|much) \w+ (?:do|did|have) i"
+    r"|(?:am|was|do|have) i|(?:does|has|is) (?:he|she|my \w+))\b"
+)
+"""Questions for something of the person's own, or whether it is so: only a note that names it answers."""
+
+_SAID: Final = re.compile(
+    r"\b(?:did|have|had|that|what|which|who|as)? ?(?:i|we)(?: have|'ve)?(?: \w+)? (?:say|said|tell|told"
+    r"|mention\w*|call\w*|give|gave|ask\w*)\b"
+    r"|\b(?:tell|told|remind|give|show|remember) me\b"
+)
+_WRITER: Final = re.compile(r"\b(?:i|me|we|us)\b")
+_VERY_NEAR: Final = 0.6
 _LOOSE: Final = ("onset", "frequency", "location", "dose", "readings")
 """Kinds of fact that are often told in words that are not taken for a fact."""
 
@@ -107,10 +121,11 @@ class Search:
         """The facts that answer a question, best first; none if nothing is near enough."""
         found = self.ranked(asked, facts)
         listed = [each for each in found if each.is_kind]
-        if listed and set(asked.kinds) & set(_LISTED) and len(asked.topic - _names_of(asked.kinds)) == 0:
-            return sorted(listed, key=lambda each: each.fact.turn or 0)
-        if listed and not asked.topic:
-            return listed[:_MOST]
+        if listed and not asked.topic - _names_of(asked.kinds):
+            if set(asked.kinds) & set(_LISTED):
+                return sorted(listed, key=lambda each: each.fact.turn or 0)
+            first = [each for each in listed if each.fact.kind in asked.kinds[:1]]
+            return (first or listed)[:_MOST]
         good = [each for each in found if each.score >= _ENOUGH]
         if not good:
             return self._of_type(asked, found)
@@ -152,11 +167,14 @@ class Search:
 
     def ranked(self, asked: Asked, facts: Sequence[CurrentFact]) -> list[Match]:
         """All facts that can be meant, with their scores, best first."""
-        pool = self._of_whom(asked, [fact for fact in facts if fact.words and fact.value != ""])
+        told = [fact for fact in facts if fact.words and fact.value != "" and not _is_question(fact)]
+        pool = self._of_whom(asked, told)
         if not pool:
             return []
         near = self._nearness(asked.low, [fact.words for fact in pool])
         matches = [self._match(asked, fact, near[number]) for number, fact in enumerate(pool)]
+        if _OWNS.match(asked.low):  # what has another name is no answer
+            matches = [each for each in matches if each.is_kind or each.shared or each.near >= _VERY_NEAR]
         best: dict[str, Match] = {}
         for each in sorted(matches, key=lambda each: (-each.score, -(each.fact.turn or 0))):
             key = f"{each.fact.kind} {each.fact.words} {each.fact.value}" if each.is_kind else each.fact.words
@@ -220,8 +238,8 @@ class Search:
                     and not _OWN.search(plain(fact.words))
                 )
             ]
-        if asked.kinds and re.search(r"\b(?:my|i|i'm|me|am i|do i)\b", asked.low):
-            return [fact for fact in facts if fact.subject == PERSON or fact.kind in (NOTED, MENTIONED)]
+        if re.search(r"\b(?:my|i|i'm|me)\b", _SAID.sub(" ", asked.low)):
+            return [fact for fact in facts if fact.subject == PERSON or _names_writer(fact)]
         return list(facts)
 
 
@@ -322,6 +340,16 @@ def _unit_asked(low: str) -> str:
     if "weigh" in low:
         return r"kg|kilo|lb|pound|stone|st\b"
     return r"\dm|\.\d\d|cm|ft|foot|feet|'" if re.search(r"tall|height", low) else ""
+
+
+def _names_writer(fact: CurrentFact) -> bool:
+    """Whether a note of somebody else speaks of the person who writes, too."""
+    return fact.kind in (NOTED, MENTIONED) and _WRITER.search(plain(fact.words)) is not None
+
+
+def _is_question(fact: CurrentFact) -> bool:
+    """Whether the words are a question of the person, which tells nothing."""
+    return fact.kind == MENTIONED and asks(fact.words, plain(fact.words))
 
 
 def _names(members: Sequence[str], text: str) -> set[str]:

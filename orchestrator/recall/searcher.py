@@ -21,6 +21,7 @@ from orchestrator.recall.query import events, periods
 from orchestrator.recall.query.events import DatedText, Event
 from orchestrator.recall.query.question import Question, named, read, without_names
 from orchestrator.recall.query.repair import needs_repair, widened
+from orchestrator.recall.query.words import terms
 from orchestrator.recall.ranking import Ranking, rank
 from orchestrator.recall.recipe import Recipe
 from orchestrator.store.engine.database import Store, Transaction
@@ -33,6 +34,12 @@ MOST_CHARACTERS: Final = 8_000
 
 _MOST_OF_EVENT: Final = 10
 """So many memories are looked at for the date of an event."""
+
+_ANY: Final = -1.0
+"""A minimum that every memory of a period reaches."""
+
+_SAID: Final = frozenset(terms("tell told say said talk talked mention mentioned discuss discussed"))
+"""Words of a query that do not say what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,8 @@ class Searcher:
             period = events.period(event, self._memories_of(index, event, event_vector, recipe, now), zone)
         with index.lock:
             within = None if period is None else _within(index, period)
+            if period is not None and _names_only(text, period):
+                recipe = recipe.model_copy(update={"minimum": _ANY, "best_needed": _ANY})
             search = partial(
                 rank,
                 index,
@@ -183,6 +192,11 @@ def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Questi
     if not needs_repair(len(unknown), len(question.terms), len(ranking.candidates)):
         return None
     return widened(question, unknown, index.words.vocabulary)
+
+
+def _names_only(text: str, period: Period) -> bool:
+    """Whether a query, such as "what did I tell you last week?", asks for all that was said in a period."""
+    return set(terms(text)) - set(terms(period.words)) <= _SAID
 
 
 def _within(index: PersonIndex, period: Period) -> NDArray[np.bool_]:

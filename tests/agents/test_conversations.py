@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.sentences import sentences
-from tests.support.brains.kept_conversations import ASIDE, PERSON, held, kept, lines_of
+from tests.support.brains.kept_conversations import ASIDE, PERSON, Talk, held, kept, lines_of
 from tests.support.orchestrators import agents
 
 TALKS = {path.stem: path for path in kept()}
@@ -71,10 +71,20 @@ def test_no_answer_is_too_long(name: str) -> None:
 
 @pytest.mark.parametrize("name", TALKS)
 def test_the_first_answer_says_that_there_is_no_language_model(name: str) -> None:
-    first, *others = answers_in(TALKS[name])
+    answers = [said for who, said in said_in(TALKS[name]) if who not in (PERSON, ASIDE, "EMERGENCY")]
 
-    assert "no language model" in first or "emergency number" in first
-    assert not any("There is no language model" in answer for answer in others)
+    assert ["There is no language model" in answer for answer in answers] == [
+        number == 0 for number in range(len(answers))
+    ]
+
+
+async def test_after_a_notice_about_danger_the_next_answer_says_that_there_is_no_language_model() -> None:
+    talk = Talk()
+
+    await talk.say("I have chest pain", label="EMERGENCY", answer="Please call your local emergency number.")
+    answers = [(await talk.say(message)).answer for message in ("my knee hurts", "since Monday")]
+
+    assert ["There is no language model" in answer for answer in answers] == [True, False]
 
 
 THANKS = re.compile(

@@ -256,3 +256,113 @@ def test_a_name_introduced_before_is_another_person() -> None:
     found = understood("Both kids have nits, Ella 8 and Tom 5", "Ella's itching like mad")
 
     assert ("Ella", "concern", "itching") in kept(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "holds", "gone"),
+    [
+        (
+            "I take metformin 500 twice a day and ramipril 5",
+            "no wait, ramipril 10",
+            {"metformin 500 twice a day", "ramipril 10"},
+            {"ramipril 5"},
+        ),
+        (
+            "I take ramipril 5 mg and atorvastatin 20 mg",
+            "actually it's atorvastatin 40",
+            {"ramipril 5 mg", "atorvastatin 40 mg"},
+            {"atorvastatin 20 mg"},
+        ),
+        (
+            "I take ramipril 5 mg and atorvastatin 20 mg",
+            "sorry, bisoprolol",
+            {"ramipril 5 mg", "atorvastatin 20 mg"},
+            set(),
+        ),
+        ("my pain is 8 out of 10", "no sorry 6", {"6/10"}, {"8/10", "no sorry 6"}),
+        ("I'm 45", "no I'm 46", {"46"}, {"45", "no I'm 46"}),
+        ("my left ear hurts", "sorry right ear", {"right ear hurts"}, {"left ear hurts"}),
+        ("I weigh 80 kg", "I mean 82", {"82 kg"}, {"80 kg", "82"}),
+        ("my dose was 50 mg", "sorry, it was 100 mg", {"my dose was 100 mg"}, {"my dose was 50 mg"}),
+        ("I'm allergic to latex", "I'm not allergic to latex", set(), {"latex", "i'm"}),
+        ("I have asthma and diabetes", "I don't have asthma", {"diabetes"}, {"asthma"}),
+    ],
+)
+def test_a_correction_leaves_every_other_fact_as_it_is(
+    before: str, message: str, holds: set[str], gone: set[str]
+) -> None:
+    values = {fact.value for fact in understood((before, "Noted."), message).facts}
+
+    assert holds <= values
+    assert not gone & values
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "message"),
+    [
+        ("I have a headache, 8 out of 10", "Do you have any allergies?", "no, 2 tablets a day is all I take"),
+        ("I take sertraline", "Do you have any allergies?", "no, only aspirin"),
+        ("I weigh 80 kg", "Has your weight changed?", "actually I also lost 5 kg"),
+    ],
+)
+def test_a_no_with_another_value_corrects_nothing(before: str, question: str, message: str) -> None:
+    told = {fact.value for fact in understood(before).facts}
+
+    assert told <= {fact.value for fact in understood((before, question), message).facts}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("I was diagnosed with asthma in 2010", ("person", "conditions", "asthma")),
+        ("In May I had an operation", ("person", "history", "an operation")),
+        ("can I take amoxicillin, I'm allergic to penicillin?", ("person", "allergies", "penicillin")),
+        (
+            "can you remind me tomorrow to call the gp?",
+            ("person", "noted", "can you remind me tomorrow to call the gp?"),
+        ),
+        ("I'm vegetarian", ("person", "diet", "vegetarian")),
+    ],
+)
+def test_what_stands_beside_a_year_a_month_or_a_question_is_kept(
+    message: str, expected: tuple[str, str, str]
+) -> None:
+    assert expected in kept(understood(message))
+
+
+def test_months_of_a_baby_are_its_age() -> None:
+    found = understood(("My baby has a fever", "When did it first start?"), "she is 8 months")
+
+    assert ("baby", "age", "8 months") in kept(found)
+    assert "duration" not in {fact.kind for fact in found.facts}
+
+
+def test_a_topic_named_again_is_taken_up_and_gets_what_is_told_next() -> None:
+    found = understood("my knee hurts", "I sleep badly", "ok the knee again", "it is swollen")
+
+    assert {fact.about for fact in found.facts if fact.value == "it is swollen"} <= {"knee hurts"}
+    assert (
+        max((f for f in found.facts if f.kind == "concern"), key=lambda f: f.last_said_at).value
+        == "knee hurts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("I don't smoke", "do I smoke?"),
+        ("I'm vegetarian", "do I eat meat?"),
+        ("I have had a cough since Monday", "when did it start?"),
+        ("I work nights in a bakery", "am I diabetic?"),
+        ("the headaches come twice a week", "how often do I get the headaches?"),
+    ],
+)
+def test_a_question_whether_it_is_so_is_one_about_memory(told: str, question: str) -> None:
+    assert understood(told, question).acts[-1].kind is ActKind.MEMORY_QUESTION
+
+
+@pytest.mark.parametrize(
+    "question", ["am I dying?", "do I take it with food?", "do I have to fast?", "am I at risk of a stroke?"]
+)
+def test_a_question_for_advice_is_none_about_memory(question: str) -> None:
+    assert understood("I take ramipril", question).acts[-1].kind is ActKind.HEALTH_QUESTION

@@ -1,5 +1,7 @@
 """Questions about what was said, asked of the brain without a model in whole conversations."""
 
+import re
+
 import pytest
 
 from tests.support.brains.kept_conversations import Talk
@@ -40,6 +42,80 @@ async def test_a_question_about_memory_is_answered_with_a_quotation(
 @pytest.mark.parametrize("question", ["how old am I?", "what am I allergic to", "what's my name?"])
 async def test_what_was_not_told_is_not_made_up(question: str) -> None:
     assert (await answer("my resting heart rate is 61", question)).startswith("You have not told me that")
+
+
+@pytest.mark.parametrize(
+    ("told", "question", "quoted"),
+    [
+        (("I have a headache", "8"), "how bad did I say it was?", "8 out of 10"),
+        (("I don't smoke", "my neighbour smokes a lot"), "how much do I smoke?", "I don't smoke"),
+        (("I was diagnosed with asthma in 2010",), "which conditions do you have for me", "asthma"),
+        (("I don't smoke", "I take ibuprofen"), "do I smoke?", "I don't smoke"),
+        (("I have had a cough since Monday",), "when did it start?", "Monday"),
+        (("can you remind me tomorrow to call the gp?",), "did you note that?", "call the gp"),
+        (("my son has a fever", "he had calpol at 7"), "what did I give him?", "calpol"),
+        (("I'm vegetarian",), "do I eat meat?", "vegetarian"),
+    ],
+)
+async def test_a_question_in_other_words_is_answered_from_what_was_told(
+    told: tuple[str, ...], question: str, quoted: str
+) -> None:
+    said = await answer(*told, question)
+
+    assert said.startswith("You told me")
+    assert quoted in said
+    assert "neighbour" not in said
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        (("My headache started yesterday", "I'm 12 weeks pregnant"), "When is my birthday?"),
+        (("My headache started yesterday",), "Am I vegetarian?"),
+        (("I fall asleep around 2 and get up at 6",), "how many children do I have?"),
+        (("I don't smoke", "do I have asthma?"), "do I have asthma?"),
+    ],
+)
+async def test_a_note_of_something_else_and_a_question_are_no_evidence(
+    told: tuple[str, ...], question: str
+) -> None:
+    assert (await answer(*told, question)).startswith("You have not told me that")
+
+
+async def test_what_was_just_quoted_is_what_forget_that_means() -> None:
+    said = await answer("I have a sore throat", "I take ibuprofen 400", "what do I take?", "forget that")
+
+    assert said == 'Shall I remove this from my notes: "ibuprofen 400"?'
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        ("can you remind me tomorrow to call the gp?",),
+        ("could you book me an appointment?",),
+        ("could you call my mum?",),
+        ("please remember that",),
+        ("hm hm",),
+        ("can you send me a leaflet?",),
+        ("I'm on ramipril", "noted, but remember it"),
+    ],
+)
+async def test_a_reply_that_says_noted_has_a_fact(messages: tuple[str, ...]) -> None:
+    talk = Talk()
+    for message in messages:
+        result = await talk.say(message)
+        said = result.answer.lower().split("(there is no language")[0]
+        assert talk.facts or not re.search(r"\bnoted\b|\bin my notes\b|\bkept\b", said)
+
+
+async def test_an_allergy_told_with_the_question_is_compared() -> None:
+    said = await answer("can I take amoxicillin, I'm allergic to penicillin?")
+
+    assert "belongs to the penicillins" in said
+
+
+async def test_an_allergy_named_in_the_question_is_compared() -> None:
+    assert "penicillins" in await answer("is amoxicillin alright with a penicillin allergy?")
 
 
 async def test_a_short_question_goes_on_asking() -> None:

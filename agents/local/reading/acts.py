@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agents.fact_kinds import BY_NAME
+from agents.fact_kinds import BY_NAME, recalled_kinds
 from agents.local.dialogue import Talk, stems
 from agents.local.reading import readers
 from agents.local.reading.answers import AnswerReader, short_reply
 from agents.local.reading.clauses import PERSON, Clause
-from agents.local.reading.facts import CONCERN, Found, has_words, split_contrast
+from agents.local.reading.corrections import CorrectionReader
+from agents.local.reading.facts import CONCERN, Found
 from agents.local.reading.kinds import Forms, form_of
 from agents.local.reading.question_signs import TIMED
 from agents.local.search import Search, topic_words
@@ -83,10 +84,33 @@ _OWN: Final = re.compile(
     r"|often|tall|heavy|far)"
     r"|which)\b(?: (?:is|are|was|were|did|do|am|does|have))?(?: \w+){0,2}? (?:my|i|we|he|she|his|her|mum"
     r"|dad)\b"
-    r"|how old (?:is|are|was)\b|am i (?:still )?(?:on|taking|allergic)\b|do i have an?(?: \w+)? allergy\b"
+    r"|how old (?:is|are|was)\b"
     r"|what(?:'s|s| is) the \w+(?:'s)? name|and my \w+$|and (?:\w+'s|his|hers"
     r"|the \w+ (?:i|we) .*)$)"
 )
+_OF_SELF: Final = re.compile(
+    r"(?:(?:and|so|but|ok|wait|then)[, ]+)*(?:am i (?:still |also )?(?!ok\b|okay\b|alright|right\b|wrong\b"
+    r"|fine\b"
+    r"|safe\b|dying|having|going|being|getting|losing|in (?:danger|trouble)|at risk|too\b|ill\b|sick\b"
+    r"|infect|contagious|overreact|just\b|the only|supposed|talking|speaking|doing|making|imagining"
+    r"|crazy|mad\b|stupid|bad\b)\w+"
+    r"|(?:do i|does (?:he|she|(?:my|our) \w+)) (?:still |also |even |really )?(?:have(?! to\b)|smoke|vape"
+    r"|drink|eat|exercise|work|live|suffer|snore|wear|drive|own|sleep|take (?!(?:it|this|that|them|the)\b))"
+    r"(?!.*\b(?:with|before|after|if|when|for)\b)"
+    r"|have i (?:got|had|ever)\b|has (?:he|she|my \w+) (?:got|had)\b)"
+)
+"""Questions about what is so with the person, which they may have told."""
+
+_OF_IT: Final = re.compile(
+    r"(?:(?:and|so|but|ok|wait|then)[, ]+)*(?:when|since when|how (?:long|bad|badly|severe"
+    r"|often|high)|where|which \w+)\b(?: \w+)?? (?:did|was|were|has|have|had) (?:it|this|that|they|the \w+)\b"
+)
+_DO_I: Final = re.compile(
+    r"\bdo i (?:do(?! for\b)|say|know|get|make|go|see|call|use|start|stop|give|put|talk|speak)\b"
+    r"(?! (?:about|rid)\b)"
+)
+"""Words of a question for advice that may also ask for what was told: `when do I get up?`"""
+
 _ADVICE: Final = re.compile(
     r"%|\b(?:allowed|ought|ok|okay|happens? if|what if|if i|should|shall|can|could|would|will|might|best"
     r"|better|causes?|causing|means?|normal|supposed|helps?"
@@ -138,7 +162,6 @@ _TAKES_BACK: Final = re.compile(
     r"(?:oh |no,? )*(?:sorry|no|no wait|wait no|wait|oops|hang on|hold on|actually)\W*|.*\b(?:say|said"
     r"|told|tell|got|put|gave|wrote)\b.*\bwrong\b.*"
 )
-_AMENDS: Final = re.compile(r"(?:(?:no|sorry|oh|wait)[, ]+)*(?:actually|i mean|rather|more like)\b")
 _WANTS_NONE: Final = re.compile(
     r"(?:(?:lol|please|and|but|so|oh) )*(?:don't|do not|stop|never) (?!know|have|think|feel|like)\w+.*"
 )
@@ -165,7 +188,7 @@ _SAYS_WRONG: Final = re.compile(
     r"(?:all |just |quite |completely )?(?:wrong|not right|incorrect|not true|not correct|a mistake)\W*"
 )
 _CLOSES: Final = re.compile(r"(?:that's|that is|nothing)\b")
-_BEGINS_SELF: Final = re.compile(r"(?:it|its|it's|he|she|i|they|we)\b \w")
+_BEGINS_SELF: Final = re.compile(r"(?:it|its|it's|he|she|i|i'm|he's|she's|we're|they|we)\b \w")
 _VALUE_LEAD: Final = re.compile(r"^(?:(?:sorry|no|wait|actually|i meant|it's|its|more like|make that)[, ]+)+")
 
 
@@ -197,6 +220,7 @@ class _Deciding:
 
     def __init__(self, talk: Talk, reader: AnswerReader, forms: Forms, search: Search) -> None:
         self._talk, self._reader, self._forms, self._search = talk, reader, forms, search
+        self._corrections = CorrectionReader(reader)
 
     def act(self, clause: Clause) -> Done:
         """What a clause does."""
@@ -212,7 +236,7 @@ class _Deciding:
             return Done(clause, ActKind.MEMORY_QUESTION, 0.9)
         if polarity in ("yes", "no") and talk.question is None:
             return Done(clause, ActKind.SMALL_TALK)
-        if not clause.asked and (self._contradicts(clause) or self._amends(clause)):
+        if not clause.asked and talk.facts and self._corrections.corrects(clause, talk):
             return Done(clause, ActKind.CORRECT, 0.9)
         if clause.asked or _REQUESTS.search(low):
             return self._question(clause)
@@ -248,13 +272,24 @@ class _Deciding:
         of_us = _OF_US.match(low) and not self._reader.is_of_health(low) and not _NOT_OF_US.search(low)
         if of_us and not re.match(r"(?:and |so |but |ok )*(?:can|could|will|would)\b", low):
             return Done(clause, ActKind.ABOUT_US if _ABOUT_US.search(low) else ActKind.SMALL_TALK, 0.8)
-        if (
-            talk.facts
-            and not _ADVICE.search(low)
-            and (_OWN.match(low) or self._search.is_about_told(low, talk))
-        ):
+        if self._asks_what_is_told(low):
             return Done(clause, ActKind.MEMORY_QUESTION, 0.7)
         return Done(clause, ActKind.HEALTH_QUESTION, 0.8)
+
+    def _asks_what_is_told(self, low: str) -> bool:
+        """Whether a question that does not say so asks for what the person has told."""
+        talk = self._talk
+        if _ADVICE.search(_DO_I.sub(" ", low)):
+            return False
+        if _OF_SELF.match(low):
+            return True
+        if not talk.facts:
+            return False
+        if not _ADVICE.search(low) and _OWN.match(low):
+            return True
+        if _OF_IT.match(low) and set(recalled_kinds(low)) & {fact.kind for fact in talk.facts}:
+            return True
+        return self._search.is_about_told(low, talk)
 
     def _statement(self, clause: Clause) -> Done:
         """The act of a clause that is no question: it states something, or it is a remark."""
@@ -296,17 +331,6 @@ class _Deciding:
                 low,
             )
         )
-
-    def _contradicts(self, clause: Clause) -> bool:
-        """Whether a clause says `this, not that`, and `that` was told."""
-        _, old = split_contrast(clause.low)
-        told = (f"{fact.value} {fact.words}" for fact in self._talk.facts)
-        return bool(old) and "?" not in clause.text and any(has_words(each, old) for each in told)
-
-    def _amends(self, clause: Clause) -> bool:
-        """Whether a clause says `actually …` with a value that can take another's place."""
-        short = len(clause.low.split()) <= _FEW and _AMENDS.match(clause.low) is not None
-        return short and bool(self._talk.facts) and _is_value(clause, self._reader)
 
     def _answers(self, clause: Clause) -> tuple[Found, ...]:
         """The values with which a clause answers a question of the last answer."""

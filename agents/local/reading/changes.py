@@ -11,8 +11,8 @@ from agents.local.reading import readers
 from agents.local.reading.acts import UNSURE, Done
 from agents.local.reading.answers import AnswerReader
 from agents.local.reading.clauses import MIXED, PERSON, Clause, plain, relative_in
-from agents.local.reading.corrections import CorrectionReader
-from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, Found, split_contrast
+from agents.local.reading.corrections import CorrectionReader, contrast
+from agents.local.reading.facts import CONCERN, MENTIONED, NOTED, Found
 from agents.utterance import only_agrees
 from agents.values import LISTS, NONE, ActKind, FactReading
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
@@ -38,6 +38,11 @@ _WEIGHT: Final = re.compile(r"kg|kilo|lb|pound|stone|st\b")
 REMEMBERED: Final = "remembered"
 _MAX_REMEMBERED: Final = 160
 _ADDS: Final = re.compile(r"\b(?:also|too|as well|plus|besides|on top)\b|^and\b")
+_IS_A_WISH: Final = re.compile(
+    r"\b(?:remind|reminder|appointment|book|reschedule|cancel|wake me|check ?up)\b"
+)
+"""Requests that cannot be done here and that a person may come back to."""
+
 _MAX: Final = 200
 _MEASURED: Final = frozenset(
     ("severity", "temperature", "readings", "sleep_hours", "progression", "location")
@@ -99,6 +104,8 @@ class ChangeReader:
                 return self._stated(clause, talk, before, concern)
             case ActKind.CORRECT:
                 return self._corrected(clause, talk, before, concern)
+            case ActKind.OTHER_REQUEST if _IS_A_WISH.search(clause.low):
+                return [_reading(Op.ADD, _note(clause), concern)]
             case ActKind.OTHER_REQUEST | ActKind.SMALL_TALK | ActKind.HEALTH_QUESTION if (
                 each.confidence == UNSURE or (len(clause.low.split()) > 2 and each.confidence < 1)
             ):
@@ -307,7 +314,7 @@ class ChangeReader:
         self, clause: Clause, talk: Talk, before: Sequence[FactReading], concern: str
     ) -> list[FactReading]:
         """The fact that a correction replaces, or retracts if it only denies."""
-        new, old = split_contrast(clause.low)
+        new, old = contrast(clause.low)
         if stopped := self._stopped(clause, talk):
             return stopped
         target = self._corrections.target(clause, new, old, talk)

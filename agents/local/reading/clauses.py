@@ -109,6 +109,11 @@ _LEADING: Final = re.compile(
     r"|she|need)\b)",
     re.IGNORECASE,
 )
+_STATES_SELF: Final = re.compile(
+    r"(?:(?:and|but|because|as|since) )?(?:i'm|im|i am|i have|i've|i take|my \w+ (?:is|has"
+    r"|takes)|(?:he|she)(?:'s| is| has| takes))\b",
+    re.IGNORECASE,
+)
 _IF: Final = re.compile(r"^(?:(?:and|but|so|even|only|what|as)\s+)?if\b")
 _DENIES: Final = re.compile(
     r"\b(?:no|not|never|none|nothing|without|neither|nor|nobody|hardly|barely|don't|doesn't|didn't"
@@ -130,6 +135,9 @@ _OVER: Final = re.compile(
     r"|came off|is gone|has gone|it's gone|cleared up|was stopped|took me off"
     r"|taken off|last (?:year|summer|winter|spring|autumn|time))\b"
 )
+_SINCE_THEN: Final = re.compile(r"\b(?:diagnosed|found out|began|started|since)\b.*\bin (?:19|20)\d\d\b")
+"""What began in a year that is named may still be so."""
+
 _SUPPOSES: Final = re.compile(
     r"\b(?:if|in case|unless|what if|might|could|would|suppose|imagine|perhaps it"
     r"|thinking (?:of|about)|considering|planning to|going to (?:try|take|start)"
@@ -271,11 +279,19 @@ def _texts(message: str) -> Iterable[str]:
         if _IF.match(plain(rest)):  # what follows an "if" belongs to it
             yield rest
             continue
+        pieces = []
         for part in _SPLIT.split(rest):
             start = question_at(part or "")
             for piece in (part[:start], part[start:]) if start else (part,):
                 if piece and piece.strip(" ,.!?-\"'()*"):
-                    yield piece.strip(" ,")
+                    pieces.append(piece.strip(" ,"))
+        if len(pieces) > 1 and _STATES_SELF.match(pieces[-1]) and any(map(_is_asked, pieces[:-1])):
+            pieces[-1] = pieces[-1].rstrip("? ")  # the mark belongs to the question before it
+        yield from pieces
+
+
+def _is_asked(text: str) -> bool:
+    return asks(text, plain(text).strip(" .,!\"'()*"))
 
 
 def _read(text: str) -> Clause:
@@ -288,7 +304,7 @@ def _read(text: str) -> Clause:
         asked=asked,
         may_ask=not asked and may_ask(low),
         denied=bool(_DENIES.search(_NO_DENIAL.sub(" ", low))),
-        past=bool(_OVER.search(low)),
+        past=bool(_OVER.search(_SINCE_THEN.sub(" ", low))),
         supposed=bool(_SUPPOSES.search(low)),
     )
 

@@ -26,11 +26,14 @@ def is_for_everything(request: str) -> bool:
 def facts_meant(
     request: str, facts: Sequence[CurrentFact], talk: Talk, search: Search
 ) -> tuple[CurrentFact, ...]:
-    """The facts that a request to forget means: all, those it names, or those of the last message."""
+    """The facts that a request to forget means: all, those it names, those just quoted, or the last."""
     low = plain(request)
     topic = topic_words(low)
     if is_for_everything(request):
         return tuple(facts)
+    if not topic and talk.was_recalled:
+        quoted = plain(" ".join(re.findall(r'"([^"]+)"', talk.last_answer)))
+        return tuple(fact for fact in facts if fact.words and plain(fact.words).strip(" .,!?") in quoted)
     if not topic:
         latest = max((fact.turn or 0 for fact in facts), default=0)
         return tuple(fact for fact in facts if fact.turn == latest) if latest >= talk.number - 1 else ()

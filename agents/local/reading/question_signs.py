@@ -71,7 +71,7 @@ _INNER: Final = re.compile(
 _NOT_BEFORE: Final = word_set(
     "i we he she they you it that this there who to so neither nor than as i'd i'll he'd she'd if what's not "
     "problem thing issue worst point worry trouble fact reason truth best can could will would must should "
-    "cannot"
+    "cannot in since last early late until mid by"
 )
 _INTRODUCES: Final = word_set("know ask asks asking tell wonder wondering kindly please")
 _WITHIN: Final = re.compile(

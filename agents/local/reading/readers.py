@@ -130,6 +130,10 @@ _AGED: Final = re.compile(
     rf"|by the way\b|btw\b))(?! (?:and|,) (?:\d|a half))"
     rf"|(?:^|\bi'm [a-z]+, )(\d{{2}})(?=$|[,.]|[, ]+(?:male|female|m|f|man|woman)\b)(?<!^\d\d))"
 )
+_INFANT: Final = re.compile(
+    r"\b(?:he|she|baby)(?:'s| is)(?: only| just| now| about| almost| nearly)* (\d{1,2})"
+    r" (months?|weeks?|wks?|days?)(?= *(?:$|[.,;!?)]|and\b|but\b|now\b))"
+)
 _WEIGHT: Final = re.compile(
     r"\b\d{1,3}(?:[.,]\d+)? ?(?:kg|kgs|kilos?|kilograms?|lbs?|pounds|stone"
     r"|st)(?: \d{1,2}(?: ?(?:lbs?|pounds))?)?(?!\w)"
@@ -254,7 +258,7 @@ def span(low: str) -> str | None:
         r"\b(?:ago|pregnant|old|every|wait|until|course|appointment in|in (?:a|two|three|\d) \w+ time)\b", low
     ):
         return None
-    found = _SPAN.search(_PER.sub(" ", low))
+    found = None if _INFANT.search(low) else _SPAN.search(_PER.sub(" ", low))
     return re.sub(r"^(?:for|like|just|only|maybe|probably) ", "", found[0]).strip() if found else None
 
 
@@ -301,6 +305,8 @@ def age(low: str, *, asked: bool) -> str | None:
     """An age, such as `34` or `6 weeks`."""
     if found := _AGE.search(low):
         return found[1] if found[1] else f"{found[2]} {found[3]}"
+    if found := _INFANT.search(low):
+        return f"{found[1]} {found[2]}"
     if (found := _AGED.search(low)) and 0 < int(found[1] or found[2]) < 115:
         return found[1] or found[2]
     if asked:
@@ -313,6 +319,8 @@ def age(low: str, *, asked: bool) -> str | None:
 
 def measures(low: str, *, asked: bool) -> str | None:
     """Weight or height."""
+    if re.search(r"\b(?:lost|lose|losing|gain\w*|put on)\b", low):
+        return None
     found = [each[0].strip() for pattern in (_HEIGHT, _WEIGHT) if (each := pattern.search(low))]
     if not asked and not re.search(r"\bweigh|\btall\b|\bheight\b|\bbmi\b|\bi'm \d", low):
         return None

@@ -73,7 +73,8 @@ class Medicines(_Section):
         """What of the person's facts, or of the question itself, the medicine does not go with."""
         rest = low.replace(name, " ", 1)
         for each in warning.allergy:
-            if found := self._member(each, known.get("allergies", "")):
+            told = rest if "allerg" in rest else ""
+            if found := self._member(each, f"{known.get('allergies', '')} {told}"):
                 return found
         for each in warning.medicines:
             found = self._member(

@@ -24,6 +24,11 @@ _NO_VALUE: Final = (UNSPECIFIED, NOT_SURE, NOT_SAID)
 _ENDS: Final = re.compile(r"[.!?]")
 """The end of a sentence. A quotation stays within one, because an answer is sent sentence by sentence."""
 
+_WAS_KEPT: Final = re.compile(
+    r"(?:(?:and|so|ok|wait)[, ]+)*(?:did|have) you (?:really |even )?(?:note|noted|keep|kept|write|wrote"
+    r"|written|save|saved|get|got|put|make|made)(?: a note)?(?: of)? (?:that|it|this)(?: down| in)?"
+    r"(?: now| then)?\W*$"
+)
 _LEAD: Final = re.compile(r"^(?:(?:and|but|so|also|oh|that) )+", re.IGNORECASE)
 
 
@@ -42,6 +47,10 @@ def answer(
     """
     period = recalled.period
     if period is not None:
+        if not topic_words(re.sub(rf"\b{re.escape(plain(period.words))}\b", " ", plain(question))):
+            here = [fact for fact in facts if fact.conversation_id is None and fact.kind != MENTIONED]
+            written = [hit for hit in recalled.memories if hit.memory_type == "utterance"]
+            return f"{_all_of([*here, *_quotable(written, now)], now)} {_dates_taken(period)}"
         facts = [fact for fact in facts if _is_of(period, fact, now)]
     said = _answer(question, facts, recalled.memories, talk, search, now)
     return said if period is None else f"{said} {_dates_taken(period)}"
@@ -58,6 +67,8 @@ def _answer(
     low = plain(question)
     if found := _by_position(low, facts, talk, now):
         return f"{TOLD}: {'; '.join(found)}."
+    if _WAS_KEPT.match(low):
+        return f"{NOT_TOLD} anything that I noted."
     if re.fullmatch(
         r"(?:and |so )?(?:what|which|when|who) (?:was|is|were) (?:it|that)(?: again)?", low.strip(" ?")
     ) and (last := re.findall(r'"([^"]+)"', talk.last_answer)):
@@ -70,14 +81,24 @@ def _answer(
         return f"{TOLD}: {'; '.join(quotes[:_MOST_LISTED])}."
     if asked.kinds[:1] == (CONCERN,) and (quotes := listed(facts, now)):
         return f"{TOLD}: {'; '.join(quotes)}."
-    remembered = [_as_fact(hit, now) for hit in hits if _can_be_quoted(hit)]
-    if matches := search.find(asked, remembered):
+    if matches := search.find(asked, _quotable(hits, now)):
         return f"{TOLD}: {'; '.join(_unique(tell(each.fact, now) for each in matches))}."
     if matches := search.nearest(asked, facts):
         nearest = sorted(matches, key=lambda each: each.fact.said_at)
         quotes = _unique(tell(each.fact, now, name_only=False, talk=talk, asked=asked) for each in nearest)
         return f"{NEAREST}: {'; '.join(quotes)}."
     return f"{NOT_TOLD} that."
+
+
+def _all_of(facts: Iterable[CurrentFact], now: datetime) -> str:
+    """What was told, in the order in which it was said, without what a longer quotation has, too."""
+    unique = {plain(fact.words): fact for fact in sorted(facts, key=lambda fact: fact.said_at) if fact.words}
+    quotes = [
+        quote(fact.words, fact.said_at, now, elsewhere=fact.conversation_id is not None)
+        for words, fact in unique.items()
+        if not any(words != other and words in other for other in unique)
+    ]
+    return f"{TOLD}: {'; '.join(quotes[-_MOST_LISTED:])}." if quotes else f"{NOT_TOLD} that."
 
 
 def is_continued(low: str, talk: Talk) -> bool:
@@ -228,6 +249,11 @@ def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: dateti
         return tuple(asked[:1] if first else asked[-1:] if "last" in low else asked[-_MOST:])
     if not facts:
         return ()
+    if _WAS_KEPT.match(low):
+        here = [fact for fact in facts if fact.conversation_id is None and fact.turn]
+        latest = max((fact.turn or 0 for fact in here), default=0)
+        last = [fact for fact in here if fact.turn == latest >= talk.number - 2]
+        return _unique(tell(fact, now, name_only=False) for fact in last)
     if re.search(r"\b(?:first|very first) (?:thing|message)\b", low):
         return (tell(min(facts, key=lambda fact: fact.turn or 0), now),)
     if re.search(
@@ -237,9 +263,15 @@ def _by_position(low: str, facts: Sequence[CurrentFact], talk: Talk, now: dateti
     return ()
 
 
+def _quotable(hits: Iterable[MemoryHit], now: datetime) -> list[CurrentFact]:
+    """The memories that may be quoted as what the person told."""
+    return [_as_fact(hit, now) for hit in hits if _can_be_quoted(hit)]
+
+
 def _can_be_quoted(hit: MemoryHit) -> bool:
-    """Whether a memory has only the person's own words. A summary may hold answers, too."""
-    return hit.is_current and hit.memory_type != "summary" and "?" not in hit.content
+    """Whether a memory has the person's own words, and tells something. A summary may hold answers, too."""
+    tells = any(not clause.asked and len(clause.low.split()) > 1 for clause in split(hit.content))
+    return hit.is_current and hit.memory_type != "summary" and tells
 
 
 def _as_fact(hit: MemoryHit, now: datetime) -> CurrentFact:

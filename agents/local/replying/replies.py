@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agents.fact_kinds import recalled_kinds
-from agents.local.dialogue import CHANGE, REMOVE, named_topic
+from agents.local.dialogue import CHANGE, NOT_TOLD, REMOVE, named_topic
 from agents.local.reading.acts import TELLS_TOO
 from agents.local.reading.changes import kept_words, says_something
 from agents.local.reading.clauses import plain
@@ -21,6 +21,7 @@ from agents.local.search import Search, topic_words
 from agents.roster import Specialist
 from agents.values import (
     COORDINATOR,
+    EMERGENCY,
     OUT_OF_SCOPE,
     ActKind,
     Offer,
@@ -50,7 +51,7 @@ class Replies:
         self._health, self._social = HealthAnswers(wording, medicines, specialists), SocialReplies(wording)
 
     def reply(self, turn: Turn) -> str:
-        """The whole reply. The first one of a conversation also says that there is no language model."""
+        """The whole reply. The first one that is no notice about danger also says that there is no model."""
         said = [part for part in self._parts(turn) if part]
         if self._may_ask(turn, said):
             said += self._advice_at_once(turn)
@@ -59,8 +60,11 @@ class Replies:
                 or next_question(turn.specialist, turn.known, turn.talk, turn.concern, turn.message)
                 or self._closing(turn)
             )
-        text = " ".join(dict.fromkeys(filter(None, said))) or self._pick("noted_plainly", turn)
-        return text if turn.talk.said else f"{text} {self._texts.without_a_model}"
+        text = " ".join(dict.fromkeys(filter(None, said))) or self._pick(
+            "noted_plainly" if turn.changes else "fine", turn
+        )
+        first = all(said.agent == EMERGENCY for said in turn.talk.said)
+        return f"{text} {self._texts.without_a_model}" if first else text
 
     def _advice_at_once(self, turn: Turn) -> list[str]:
         """Whom to see with a new concern, if that should not wait for a question about it."""
@@ -196,7 +200,7 @@ class Replies:
                 fact.words for fact in before if fact.turn == latest
             ]
         return (
-            self._pick("remembered", turn, words=quoted(told)) if told else self._pick("noted_plainly", turn)
+            self._pick("remembered", turn, words=quoted(told)) if told else self._pick("what_to_keep", turn)
         )
 
     def _corrected(self, turn: Turn) -> str:
@@ -228,7 +232,10 @@ class Replies:
             return self._summary(turn) if turn.earlier else self._pick("first_time", turn)
         if re.search(r"\byou (?:said|say|told|advised|suggested|recommended)\b", low):
             return self._pick("own_words", turn)
-        return memory.answer(words, turn.talk.facts, turn.recalled, turn.talk, self._search, turn.now)
+        told = memory.answer(words, turn.talk.facts, turn.recalled, turn.talk, self._search, turn.now)
+        if told.startswith(NOT_TOLD) and _OF_HEALTH.match(low):
+            return f"{told} {self._pick('whether_so', turn)}"
+        return told
 
     def _summary(self, turn: Turn) -> str:
         facts = memory.listed(turn.facts, turn.now)
@@ -330,6 +337,9 @@ class Replies:
         return ""
 
 
+_OF_HEALTH: Final = re.compile(
+    r"(?:\w+ )?(?:am i|do i have|have i (?:got|had)|does (?:he|she|my \w+) have)\b"
+)
 _CERTAIN: Final = 0.6  # the confidence above which a fact is echoed beside something else
 _BESIDE: Final = frozenset(
     (

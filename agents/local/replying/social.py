@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from agents.local.reading.acts import UNSURE
 from agents.local.reading.clauses import plain, split
+from agents.local.reading.facts import NOTED
 from agents.local.replying.texts import Wording
 from agents.local.replying.turn import LOSS, Turn, short
 from agents.values import (
@@ -31,7 +31,12 @@ class SocialReplies:
         )
         if not text and turn.intent.intent == OUT_OF_SCOPE and turn.intent.confidence >= _RATHER_FOREIGN:
             return self._pick("outside", turn)
-        return text or self._texts.requests[""]
+        text = text or self._texts.requests[""]
+        kept = any(
+            change.kind == NOTED and change.words in turn.words(ActKind.OTHER_REQUEST)
+            for change in turn.changes
+        )
+        return f"{text} {self._pick('kept_request', turn)}" if kept else text
 
     def about_us(self, turn: Turn) -> str:
         low = plain(" ".join(turn.words(ActKind.ABOUT_US)))
@@ -105,7 +110,7 @@ class SocialReplies:
             if re.search(r"\b(?:hold on|one moment|one sec|brb|let me think|phone rang|at the door)\b", low):
                 return self._pick("waiting", turn)
             if not any(clause.asked for clause in split(turn.message)):
-                unsure = any(act.confidence == UNSURE for act in turn.acts) and len(low.split()) >= _FEW
+                unsure = bool(turn.changes) and len(low.split()) >= _FEW
                 return self._pick("noted_plainly" if unsure else "fine", turn)
             outside = turn.intent.intent == OUT_OF_SCOPE and not re.search(r"\byou\b", low)
             return self._pick("outside" if outside else "chat", turn)

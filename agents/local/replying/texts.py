@@ -28,6 +28,9 @@ class Texts(BaseModel):
     noted_gently: _Texts
     noted_plainly: _Texts
     remembered: _Texts
+    what_to_keep: _Texts
+    whether_so: _Texts
+    kept_request: _Texts
     corrected: _Texts
     corrected_plainly: _Texts
     taken_out: _Texts

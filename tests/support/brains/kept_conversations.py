@@ -21,7 +21,7 @@ from agents.roster import pick
 from agents.stations.understand import understand
 from agents.values import COORDINATOR, OUT_OF_SCOPE, UNCLEAR, Enrichment, Intent, Offer
 from memory_blocks.edits import CompletedTurn, complete_turn, empty
-from memory_blocks.facts.changes import FactChange, current_facts
+from memory_blocks.facts.changes import CurrentFact, FactChange, current_facts
 from memory_blocks.models import AgentResponse, Blocks, UserMessage
 from orchestrator.ops import logs
 from orchestrator.orchestrator import Orchestrator
@@ -63,6 +63,11 @@ class Talk:
         self.results: list[TurnResult] = []
         self._changes: tuple[FactChange, ...] = ()
         self._offer: Offer | None = None
+
+    @property
+    def facts(self) -> tuple[CurrentFact, ...]:
+        """The facts that hold."""
+        return current_facts(self._changes)
 
     async def say(self, message: str, *, label: str = "", answer: str | None = None) -> TurnResult:
         """Send a message; `label` names the expected agent, `answer` replaces its answer."""
