@@ -345,8 +345,8 @@ ASKED: Final = (
             ),
             (r"<be>aged (?P<v>\d{1,3})\b", "{v}"),
             (
-                r"<do>(?:just |have just |'ve just |has just )?turned (?P<v>\d{1,3})\b(?! (?:when|in"
-                r" (?:19|20)))",
+                r"<do>(?:just |have just |'ve just |has just )?turned (?P<v>\d{1,3})"
+                r"(?=$|[,.!]| (?:and|last|this|on|yesterday|today|two|a|just)\b)",
                 "{v}",
             ),
             (r"<my>age is (?P<v>\d{1,3})\b", "{v}"),

@@ -204,7 +204,11 @@ LASTING: Final = (
                 r"(?! ?alarm)",
                 "~{v}",
             ),
-            (r"<do>(?:don't|doesn't|do not|does not) (?:even )?(?P<v>smoke|vape)\b", "does not {v}"),
+            (
+                r"<do>(?:don't|doesn't|do not|does not) (?:even )?(?P<v>smoke|vape)\b(?! (?:weed|cannabis"
+                r"|pot|marijuana|in|at|around|when))",
+                "does not {v}",
+            ),
             (
                 r"<do>(?:have never|has never|'ve never|never)(?: ever)? (?:smoked|smoke|smokes)",
                 "never smoked",
@@ -235,13 +239,15 @@ LASTING: Final = (
                 "does not drink alcohol",
             ),
             (
-                r"<do>(?:don't|doesn't|do not|does not|never) drink(?: at all)?(?=$|[,.]| (?:and|or)\b)",
+                r"<do>(?:don't|doesn't|do not|does not|never) drink(?: at all)?(?=$|[,.]| (?:and|or)\b(?!"
+                r" drive))",
                 "does not drink alcohol",
             ),
             (r"<am>(?:teetotal|tee-total|a teetotaller|sober)\b(?! (?:up|enough))", "does not drink alcohol"),
             (r"<am>(?:recovering )?alcoholic\b", "is an alcoholic"),
             (
-                r"<do>(?P<v>(?:drink|drinks|have|has) (?:[\w-]+ ){0,5}?(?:wine|beers?|lager|cider|whisky"
+                r"<do>(?P<v>(?:drink|drinks|(?:have|has)(?=.*\b(?:a day|a week|per|every|most|with"
+                r" (?:dinner|meals|food))\b)) (?:[\w-]+ ){0,5}?(?:wine|beers?|lager|cider|whisky"
                 r"|whiskey|gin"
                 r"|vodka|rum|alcohol|pints?|spirits|ale)\b(?: (?!and\b|but\b|so\b)[\w-]+){0,6}?)"
                 r"(?=$|[,.]| (?:and|but|so)\b)(?<! with)",
@@ -508,7 +514,7 @@ LASTING: Final = (
         reads="stated",
         states=(
             (rf"<have>(?P<v>{_DEVICE})(?! (?:check|fitted next|appointment|clinic))", "{v}"),
-            (rf"<do>(?:wear|wears|use|uses|carry|carries|need|needs|rely on) (?P<v>{_DEVICE})", "{v}"),
+            (rf"<do>(?:wear|wears|use|uses|carry|carries|rely on) (?P<v>{_DEVICE})", "{v}"),
             (
                 rf"<do>(?:'ve |have |has )?had (?P<v>(?:an? |the )?{_DEVICE}) (?:fitted|put in|implanted"
                 rf"|inserted|placed)",
@@ -576,7 +582,7 @@ LASTING: Final = (
                 r"|disabled|colou?r[- ]?blind|dyslexic|dyspraxic|autistic|paraplegic|quadriplegic|paralysed"
                 r"|housebound|bedbound|wheelchair[- ]bound|left[- ]handed|neurodivergent|non[- ]verbal)"
                 r"(?: (?:in|on|from) (?:my|his|her|the|one|both) (?:\w+ )?(?:ear|eye|side|ears|eyes"
-                r"|waist)(?: down)?)?)",
+                r"|waist)(?: down)?)?)(?! drunk| to\b| date)",
                 "{v}",
             ),
             (r"<am>(?:in a wheelchair|a wheelchair user)", "a wheelchair user"),
@@ -659,7 +665,8 @@ LASTING: Final = (
         states=(
             (
                 r"<do>(?P<v>(?:run|runs|walk|walks|swim|swims|cycle|cycles|jog|jogs|exercise|exercises"
-                r"|train|trains|do|does|go|goes|play|plays|lift|lifts|row|rows)\b"
+                r"|train|trains|do|does|go|goes|play|plays|lift|lifts|row|rows)\b(?! with a\b| to (?:bed"
+                r"|the toilet|the loo|sleep))"
                 r"(?: (?!and\b|but\b|because\b|so\b)[\w'-]+){0,6}? (?:every (?:day|morning|evening|week"
                 r"|weekend|other day|\w+day)|daily|(?:once|twice|\w+ times|\w+ days)"
                 r" (?:a|per|each|every) week|(?:a|per) week|most days|on \w+days))(?=$|[,.]| (?:and|but"
@@ -722,7 +729,7 @@ LASTING: Final = (
             (
                 rf"<my>(?P<r>{_DETAIL})(?: is|'s|:) (?P<v>(?!not\b|being\b|too\b|very\b|so\b"
                 rf"|that\b)[\w'@+., -]+?)(?=$|[;!?]|\. | (?:but|so|because|which)\b)",
-                "{r} is {v}",
+                "^{r} is {v}",
             ),
         ),
         tells="{who}'s {v}.",

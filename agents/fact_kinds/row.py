@@ -14,7 +14,8 @@ class FactKind:
 
     `states`: the forms in which it is stated, each with its value. `<am>`, `<have>`, `<do>`, `<my>` stand for
     the subject with its verb, `<v>` for the value; in a value, `{v}` is what `<v>` matched and a `~` makes
-    the verb after it one of the third person. `of_the_past`: it stays true although it is over.
+    the verb after it one of the third person,
+    and `^` asks for a name or a number. `of_the_past`: it stays true although it is over.
     `tells`: its sentence in the third person. If it depends on the value, the first pattern that matches
     decides. `nothing`: what somebody has who has none of it.
     `recalls`: the pattern of the questions about memory that ask for it; `recalled_with`: the kinds that

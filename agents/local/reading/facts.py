@@ -61,8 +61,9 @@ _ALLERGIC: Final = re.compile(
 )
 _NOT_ALLERGEN: Final = re.compile(
     r"^(?:an?|the|my|no|any|food|drug|that|this|bad|severe|it|about|some|what|your|new|skin|seasonal|her"
-    r"|his|other|everything|anything|something|nothing|them|those|these|certain|most|many|one|allergic"
-    r"|med\w*)$"
+    r"|his|other)$|^(?:mondays?|mornings?|work|everything|anything|something|nothing|them|those|these"
+    r"|certain|most|many|one|allergic"
+    r"|med\w*|whatever)\b"
 )
 _HOW: Final = (
     r"(?:(?:an?|the|some|mild|moderate|severe|bad|really|very|well|poorly|controlled|badly|chronic|slight"
@@ -92,7 +93,8 @@ _LASTING_COMPLAINT: Final = re.compile(
 _NO_CONDITION: Final = re.compile(
     r"^(?:(?:my|his|her|a|an|the) )?(?:\w+ )?(?:friend|colleague|neighbou?r|question|family|fear|risk"
     r"|history|test|check|"
-    r"appointment|scan|chance|stroke of)\b| (?:test|clinic|check|check-up|checkup|appointment|nurse"
+    r"appointment|scan|chance|stroke of)\b|[ -]free\b| (?:test|clinic|check|check-up|checkup|appointment"
+    r"|nurse"
     r"|review|scare"
     r"|risk|screening"
     r"|leaflet|medicine|medication|tablets?|meds|inhaler|pills?|charity|run|walk|ward|specialist|in the"

@@ -208,7 +208,9 @@ def is_stated(before: str, after: str, *, of_the_past: bool = False) -> bool:
 
 def _value(match: re.Match[str], template: str, text: str, when: str) -> str:
     groups = {name: _as_written(found, text) for name, found in match.groupdict().items() if found}
-    value = template.format_map({"v": "", "r": "", **groups})
+    if template.startswith("^") and not re.search(r"[A-Z0-9@]", groups["v"]):
+        return ""
+    value = template.lstrip("^").format_map({"v": "", "r": "", **groups})
     if when and when in value.lower():
         value = re.sub(re.escape(when), "", value, flags=re.IGNORECASE)
     if template.startswith("~"):
