@@ -339,8 +339,8 @@ ASKED: Final = (
             (r"<be>(?P<v>\d{1,3})[ -](?:years?|yrs?)[ -]old\b", "{v}"),
             (r"<be>(?:\d{1,3}[ -])?(?P<v>\d{1,2} (?:months?|weeks?|days?))[ -]old\b", "{v}"),
             (
-                r"(?P<they>\bhe|\bshe|\bbaby)(?:'s| is)(?: only| just| now| about| nearly)* (?P<v>\d{1,2} months?)"
-                r"(?= now|$|[,;!?.)]| and\b| but\b)",
+                r"(?P<they>\bhe|\bshe|\bbaby)(?:'s| is)(?: only| just| now| about| nearly)*"
+                r" (?P<v>\d{1,2} months?)(?= now|$|[,;!?.)]| and\b| but\b)",
                 "{v}",
             ),
             (r"<be>aged (?P<v>\d{1,3})\b", "{v}"),
