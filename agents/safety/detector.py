@@ -5,15 +5,17 @@ is a little like it, and dismissed if it is not: frightening words in a story of
 or of no one. Rules that must be heard at any price are exempt. What only the classifier finds is possible.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from math import log2
 from typing import Final, Literal, Protocol
 
 from agents.safety.classifier import Likeness, parts_of
 from agents.safety.conversation.denials import TakesBack, denies
 from agents.safety.conversation.over_turns import MOST_MESSAGES, told_in_parts
+from agents.safety.past import Time, says_over, times_of
+from agents.safety.quoted import quoting
 from agents.safety.rules.guard import Reason
 from agents.safety.verdict import LEANS, MEANING, MEANT, PASSIVE, Certainty, Verdict
 
@@ -23,7 +25,9 @@ DOUBTS: Final = 0.32
 """From this likeness on, what a rule found in a short message is possible danger. Below, it is dismissed.
 In a message of more than `SHORT` words, what a rule found is certain or dismissed."""
 ALONE: Final = 0.51
-"""From this likeness on, a text that no rule flags is a possible danger."""
+"""From this likeness on, a text that no rule flags is a possible emergency."""
+ALONE_CRISIS: Final = 0.57
+"""The same for a crisis. Nearly all false alarms on everyday utterances are crises, by a little likeness."""
 PLAINLY: Final = 0.75
 """The same once the person was asked about that kind of danger: nobody is asked twice for less."""
 ADDS: Final = 0.2
@@ -31,23 +35,6 @@ ADDS: Final = 0.2
 after a question about it; `AGREES` without one."""
 BARELY_ADDS: Final = 0.1
 """The same for a possible danger."""
-_DATED: Final = re.compile(
-    r"\b(?:(?:19|20)\d\d|years ago|decades ago|as a (?:child|teenager|kid))\b", re.IGNORECASE
-)
-_PRESENT: Final = re.compile(
-    r"\b(?:now|today|tonight|currently|still|again|since|lately|recently|this (?:morning|week|evening)"
-    r"|yesterday|i['\u2019]?m|am|is|are|it['\u2019]?s|he['\u2019]?s|she['\u2019]?s|they['\u2019]?re|have|has|having|keeps?|can['\u2019]?t"
-    r"|cannot|don['\u2019]?t|doesn['\u2019]?t|feels?|hurts?|started|just|wants?|wanna|needs?|going|gonna|will"
-    r"|i['\u2019]ll|thinks?|thinking|plan|planning|wish|hate|hears?|sees?|takes?|taking"
-    r"|gets?|getting|goes|comes|keep|won['\u2019]?t|isn['\u2019]?t|aren['\u2019]?t|we['\u2019]re|i['\u2019]?ve)\b",
-    re.IGNORECASE,
-)
-_PAST_TENSE: Final = re.compile(
-    r"\b(?:was|were|had|did|took|went|felt|came|woke|fell|lost|got|could|\w+ed"
-    r"|(?:did|could|was|were|had)n['\u2019]?t)\b",
-    re.IGNORECASE,
-)
-_SINCE_A_YEAR: Final = re.compile(r"\bsince (?:19|20)\d\d\b", re.IGNORECASE)
 PER_DOUBLING: Final = 0.06
 """Added to `alone` for every doubling of the number of parts in a message of more than `SHORT` words, because
 many parts are many chances to err."""
@@ -65,6 +52,8 @@ class Checked:
 
     verdict: Verdict
     likeness: Likeness | None = None
+    meaning: float = 0.0
+    """What the classifier's own verdict depends on: a possible danger from `ALONE` on, without a rule."""
 
 
 class Rules(TakesBack, Protocol):
@@ -109,8 +98,12 @@ class Classifier(Protocol):
 class DangerDetector:
     """Checks messages. Without a classifier, the rules decide alone."""
 
-    def __init__(self, guard: Rules, classifier: Classifier | None = None) -> None:
+    def __init__(
+        self, guard: Rules, classifier: Classifier | None = None, this_year: int | None = None
+    ) -> None:
+        """`this_year` tells old dates from new ones. It is the year of the system's clock unless given."""
         self._guard, self._classifier = guard, classifier
+        self._this_year = this_year or datetime.now(UTC).year
 
     def check(self, text: str, context: str | None = None) -> Verdict:
         """The verdict on a message. `context` is what the assistant asked last."""
@@ -121,12 +114,28 @@ class DangerDetector:
 
         The classifier is not asked about a denial: "I'm not thinking of hurting myself" sounds like danger.
         """
-        checked = Checked(self._guard.check(text))
-        if self._classifier is not None and text.strip() and not denies(self._guard, text):
-            checked = self._weighed(text, checked.verdict, self._classifier)
+        checked = self._examined(text)
+        if checked.verdict.flagged and (quotes := quoting(text)) is not None:
+            possible = replace(checked.verdict, certainty="possible")
+            own = self._examined(quotes.outside).verdict
+            verdict = own.raised_by(possible) if quotes.is_about_writer else own
+            checked = replace(checked, verdict=verdict)
         if context:
             verdict = checked.verdict.raised_by(self._guard.check_reply(text, context))
             checked = replace(checked, verdict=verdict)
+        return checked
+
+    def _examined(self, text: str) -> Checked:
+        """The verdict on a text by itself, whoever says it."""
+        checked = Checked(self._guard.check(text))
+        is_denial = not checked.verdict.flagged and denies(self._guard, text)
+        if self._classifier is None or not text.strip() or is_denial:
+            return checked
+        checked = self._weighed(text, checked.verdict, self._classifier)
+        verdict = checked.verdict
+        is_over = verdict.is_certain and verdict.can_be_felt and says_over(text)
+        if is_over and not self._guard.always(verdict).flagged:
+            checked = replace(checked, verdict=_possible(verdict))
         return checked
 
     def check_together(self, earlier: Sequence[str], said: str, asked: str = "none") -> Verdict:
@@ -154,14 +163,13 @@ class DangerDetector:
     def weigh_enriched(self, enriched: str, found: Verdict) -> Verdict:
         """What rules found in an enriched message, which is not all the person's words: possible at most.
 
-        Rules that must be heard at any price stay certain.
+        Rules that must be heard at any price need less likeness to danger.
         """
         if not found.flagged or self._classifier is None:
             return found
         (likeness,) = self._classifier.likeness([enriched])
-        verdict = self._guard.always(found)
-        is_like = _of_kind(found, [likeness]) >= AGREES
-        return verdict.raised_by(replace(found, certainty="possible")) if is_like else verdict
+        needed = DOUBTS if self._guard.always(found).flagged else AGREES
+        return _possible(found) if _of_kind(found, [likeness]) >= needed else Verdict()
 
     def _weighed(self, text: str, by_rules: Verdict, classifier: Classifier) -> Checked:
         """The verdict of the rules, weighed by the classifier, or the classifier's own."""
@@ -172,22 +180,26 @@ class DangerDetector:
         nearest = max(likenesses, key=lambda each: each.danger)
         whole = max(likenesses[len(parts) :], key=lambda each: each.danger, default=None)
         del likenesses[len(parts) :]
-        past = told_of_past(parts)
-        verdict = by_meaning(whole, likenesses)
-        if all(past) and nearest.danger < PLAINLY:
-            verdict = Verdict()
+        times = times_of(parts, self._families, self._this_year)
+        meaning = meaning_of(whole, likenesses)
+        if min(times) is Time.PAST and nearest.danger < PLAINLY:
+            meaning = 0.0
+        verdict = by_meaning(meaning, max(likenesses, key=lambda each: each.danger))
         if not by_rules.flagged:
-            return Checked(verdict, nearest)
+            return Checked(verdict, nearest, meaning)
         if LEANS.issuperset(by_rules.rule_ids):
-            return Checked(verdict.raised_by(by_rules), nearest)
-        if is_short and not any(past):
+            return Checked(verdict.raised_by(by_rules), nearest, meaning)
+        if is_short and not any(times):
             verdict = verdict.raised_by(self._guard.always(by_rules))
         extra = PER_DOUBLING_WITH_RULE * log2(len(parts)) if whole is None else 0.0
-        for window, near in _windows(text, parts, likenesses, past):
+        for window, near, time in _windows(text, parts, likenesses, times):
             found = self._guard.check(window)
             if not found.flagged:
                 continue
-            verdict = verdict.raised_by(self._guard.always(found))
+            always = self._guard.always(found)
+            if time is Time.UNCLEAR:
+                found, always = _possible(found), _possible(always)
+            verdict = verdict.raised_by(always)
             likeness = _of_kind(found, near if whole is None else [*near, whole])
             if likeness < AGREES + extra:
                 likeness = max(
@@ -195,23 +207,30 @@ class DangerDetector:
                     _of_kind(found, classifier.likeness([window, self._guard.as_read(window)])),
                 )
             verdict = verdict.raised_by(_doubted(found, likeness, extra, is_short=is_short))
-        return Checked(verdict, nearest)
+        return Checked(verdict, nearest, meaning)
+
+    def _families(self, text: str) -> set[str]:
+        """The families of the rules that a text matches, also of those that something retracts."""
+        return {reason.rule.id.split(".")[0] for reason in self._guard.explain(text)}
 
 
-def by_meaning(whole: Likeness | None, parts: Sequence[Likeness]) -> Verdict:
-    """What the likeness of a message and of its parts says alone. A long message has no `whole`."""
-    nearest = max(parts, key=lambda part: part.danger)
-    danger = nearest.danger
-    if whole is not None:
-        danger = max(whole.danger, danger - PART_OF_SHORT * log2(len(parts)))
-    if danger < ALONE + _extra(whole, parts):
-        return Verdict()
+def meaning_of(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
+    """How much a message is like danger, whatever its length: many parts are many chances to err.
+
+    A long message has no `whole`.
+    """
+    danger = max(part.danger for part in parts)
+    if whole is None:
+        return danger - PER_DOUBLING * log2(len(parts))
+    return max(whole.danger, danger - PART_OF_SHORT * log2(len(parts)))
+
+
+def by_meaning(meaning: float, nearest: Likeness) -> Verdict:
+    """What the likeness of a message and of its part nearest to danger says alone."""
     kind: Literal["emergency", "crisis"] = "crisis" if nearest.crisis > nearest.emergency else "emergency"
+    if meaning < (ALONE_CRISIS if kind == "crisis" else ALONE):
+        return Verdict()
     return Verdict(kind, MEANT, (MEANING,), "possible")
-
-
-def _extra(whole: Likeness | None, parts: Sequence[Likeness]) -> float:
-    return 0.0 if whole is not None else PER_DOUBLING * log2(len(parts))
 
 
 def _of_kind(found: Verdict, likenesses: Sequence[Likeness]) -> float:
@@ -229,27 +248,35 @@ def _doubted(found: Verdict, likeness: float, extra: float = 0.0, *, is_short: b
     return replace(found, certainty=certainty)
 
 
+def _possible(found: Verdict) -> Verdict:
+    return replace(found, certainty="possible") if found.flagged else found
+
+
 def _wholes(text: str, parts: Sequence[str]) -> list[str]:
     """A short message as a whole, and without its first or last part, which may be about something else."""
     return [text, " ".join(parts[1:]), " ".join(parts[:-1])] if len(parts) > 2 else [text]
 
 
 def _windows(
-    text: str, parts: Sequence[str], likenesses: Sequence[Likeness], past: Sequence[bool]
-) -> list[tuple[str, Sequence[Likeness]]]:
+    text: str, parts: Sequence[str], likenesses: Sequence[Likeness], times: Sequence[Time]
+) -> list[tuple[str, Sequence[Likeness], Time]]:
     """The texts in which a rule must find all its words: every part, and every two adjacent ones.
 
-    Each comes with the likeness of its parts, and includes the sentences of one or two words after them,
-    which are no parts: "He is five weeks old. Fever." What only tells of the past is left out.
+    Each comes with the likeness of its parts and its time, and includes the sentences of one or two words
+    after them, which are no parts: "He is five weeks old. Fever." What only tells of the past is left out.
     """
     if len(parts) == 1:
-        return [] if past[0] else [(text, likenesses)]
+        return [] if times[0] is Time.PAST else [(text, likenesses, times[0])]
     spans = [(at, at + length) for length in (1, 2) for at in range(len(parts) - length + 1)]
     bounds = _bounds(text, parts)
     return [
-        (text[bounds[start] : bounds[end]] if bounds else " ".join(parts[start:end]), likenesses[start:end])
+        (
+            text[bounds[start] : bounds[end]] if bounds else " ".join(parts[start:end]),
+            likenesses[start:end],
+            min(times[start:end]),
+        )
         for start, end in spans
-        if not all(past[start:end])
+        if min(times[start:end]) is not Time.PAST
     ]
 
 
@@ -262,17 +289,3 @@ def _bounds(text: str, parts: Sequence[str]) -> list[int]:
             return []
         starts.append(at)
     return [0, *starts[1:], len(text)]
-
-
-def told_of_past(parts: Sequence[str]) -> list[bool]:
-    """Which parts of a message tell of the past: they name a year, or follow one that does, and no present.
-
-    "I had an embolism in 2020. Couldn't breathe, coughed blood." A rule knows what its own clause says of the
-    time; this is about the clauses before and after it: "my face drooped, that was in 2014".
-    """
-    past: list[bool] = []
-    for part in parts:
-        said = _SINCE_A_YEAR.sub(" ", part)
-        follows = bool(past) and past[-1] and _PAST_TENSE.search(said) is not None
-        past.append((follows or _DATED.search(said) is not None) and _PRESENT.search(said) is None)
-    return past

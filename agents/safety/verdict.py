@@ -12,6 +12,8 @@ PASSIVE: Final = 1
 """The tier of a crisis that is a passive wish, such as not to be there."""
 MEANT: Final = 2
 """The tier of a danger that only the classifier found, from the meaning of the message."""
+AT_ONCE: Final = 3
+"""The tier of an immediate danger."""
 OF_ONESELF: Final = ("suicide.", "self_harm")
 """Id prefixes of the rules about people who are a danger to themselves."""
 VIOLENCE: Final = ("abuse.", "assault.", "harm_to_others")
@@ -22,7 +24,9 @@ OTHER_CRISES: Final = (*OF_ONESELF, "psychosis.")
 """Id prefixes of the rules about other crises."""
 CRISES: Final = (*OTHER_CRISES, *VIOLENCE, "not_safe")
 """Id prefixes of all rules about crises."""
-FELT_LATE: Final = ("overdose.", "poisoning.", "bites.", "drowning.", "head_injury.")
+SWALLOWED: Final = ("overdose.", "poisoning.")
+"""Id prefixes of the rules about overdoses and poisons."""
+FELT_LATE: Final = (*SWALLOWED, "bites.", "drowning.", "head_injury.")
 """Id prefixes of the rules about dangers that may be felt only hours later."""
 STILL: Final = "still"
 """Marks a danger that was carried over from the previous answer, not found in the message."""

@@ -13,7 +13,7 @@ from agents.safety.classifier import Likeness
 from agents.safety.conversation.denials import Explainer, retracted
 from agents.safety.conversation.moves import Forms, Move, Reply, Scores, read_move
 from agents.safety.conversation.retelling import Before, added, replies
-from agents.safety.conversation.standing import Phase, after, phase_of, with_first_aid
+from agents.safety.conversation.standing import Phase, after, firm_if_grave, phase_of, with_first_aid
 from agents.safety.conversation.whose import about_whom
 from agents.safety.detector import AGREES, Checked, Classifier, DangerDetector, Rules
 from agents.safety.language import Languages
@@ -119,6 +119,20 @@ class DangerChecks:
         detector = DangerDetector(self.guard, self.classifier)
         return checked(
             lambda: Assessment(detector.check_together(before, text, asked)), Assessment(failed=True)
+        )
+
+    def at_first(self, found: Assessment, text: str) -> Assessment:
+        """What was found in a message without a danger before it, marked with the first aid it asks for."""
+        return checked(
+            lambda: replace(found, verdict=with_first_aid(self.first_aid, text, found.verdict, Verdict())),
+            found,
+        )
+
+    def firm(self, found: Assessment) -> Assessment:
+        """What was found, firm if it is grave."""
+        return checked(
+            lambda: replace(found, verdict=firm_if_grave(found.verdict, self.guard.always(found.verdict))),
+            found,
         )
 
     def about_whom(self, found: Assessment, text: str, context: MessageContext) -> Assessment:

@@ -104,6 +104,9 @@ class SafetyMonitor:
         is_heard = found.verdict.flagged and not LEANS.issuperset(found.verdict.rule_ids)
         if phase is not Phase.CALM:
             found = self._checks.check_after_danger(text, context, found, likeness)
+        else:
+            found = self._checks.at_first(found, text)
+        found = self._checks.firm(found)
         if is_heard and found.verdict.flagged and len(text) <= PART_LENGTH:
             found = self._checks.about_whom(found, text, context)
         first = self._sentences(found, 0)[0] if found.is_danger else ""

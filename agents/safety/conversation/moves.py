@@ -19,7 +19,9 @@ import numpy as np
 
 from agents.ports import Embedder, Vectors
 from agents.safety.conversation.denials import admits, denies
-from agents.safety.verdict import ASIDE, STILL, Verdict
+from agents.safety.past import says_over
+from agents.safety.replies.first_aid import asks
+from agents.safety.verdict import ASIDE, AT_ONCE, STILL, Verdict
 from agents.utterance import asks_back, asks_of_something, refers, says_little, wishes
 
 
@@ -77,8 +79,6 @@ A_LITTLE: Final = 0.1
 """The likeness that a few words need after an immediate emergency that only one message was about so far."""
 BARELY_LIKE: Final = 0.2
 """How much a message must be like danger to be read with the possible danger before it."""
-AT_ONCE: Final = 3
-"""The tier of an immediate danger."""
 _SHORT_QUESTION: Final = 8
 """Up to how many words a question for first aid has, as long as only one message was about the danger."""
 _FEW_WORDS: Final = 5
@@ -223,7 +223,7 @@ def read_move(forms: Forms, reply: Reply, earlier: Verdict, classifier: Scores |
         return move
     if not _is_about(move, reply, earlier):
         return Move.OTHER
-    return Move.ASKS if move is Move.ASKS or asks_back(said) else Move.SAME
+    return Move.ASKS if move is Move.ASKS or asks(said) else Move.SAME
 
 
 def _is_about(move: Move, reply: Reply, earlier: Verdict) -> bool:
@@ -241,11 +241,12 @@ def _is_about(move: Move, reply: Reply, earlier: Verdict) -> bool:
         return move is not Move.OTHER or is_aside or not wishes(reply.said)
     if is_aside:
         return False
-    at_once = earlier.kind == "emergency" and earlier.tier == AT_ONCE
-    is_little = at_once and says_little(reply.said) and (is_firm or likeness >= A_LITTLE)
+    at_once = earlier.tier == AT_ONCE
+    is_emergency = at_once and earlier.kind == "emergency"
+    is_little = is_emergency and says_little(reply.said) and (is_firm or likeness >= A_LITTLE)
     is_short = is_firm or len(reply.said.split()) <= _SHORT_QUESTION
-    asks_aid = at_once and asks_back(reply.said) and (reply.names_its_aid or (reply.names_aid and is_short))
-    if is_little or asks_aid:
+    names_aid = reply.names_its_aid or (is_emergency and reply.names_aid and is_short)
+    if is_little or (at_once and names_aid and asks(reply.said)):
         return True
     match move:
         case Move.ASKS:
@@ -285,6 +286,8 @@ def _plain(forms: Forms, reply: Reply, earlier: Verdict) -> Move | None:
         return Move.OVER
     if denies(forms, said):
         return Move.HARMLESS if earlier.kind == "crisis" or earlier.can_be_felt else None
+    if earlier.can_be_felt and says_over(said) and not asks(said):
+        return Move.HARMLESS
     if forms.is_light(said):
         return Move.LIGHT
     if _ASKED_FOR_HELP.search(reply.asked):

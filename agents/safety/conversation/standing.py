@@ -16,6 +16,7 @@ from agents.safety.replies import first_aid
 from agents.safety.verdict import (
     ABOUT,
     ASIDE,
+    AT_ONCE,
     CALLED,
     CONFIRMED,
     DENIED,
@@ -33,6 +34,7 @@ from agents.safety.verdict import (
     PLANNED,
     QUIET,
     STILL,
+    SWALLOWED,
     UNSURE,
     Verdict,
 )
@@ -295,19 +297,50 @@ def applied(effect: Effect, earlier: Verdict) -> Verdict:
 
 
 def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlier: Verdict) -> Verdict:
-    """The danger, marked with the first-aid text that answers a question about it, if that is a new text."""
-    if MEANWHILE not in danger.rule_ids or danger.family != "emergency":
+    """The danger, marked with the first-aid text that answers a question in the message.
+
+    Somebody who asks leave for the help that is given in one danger ("should I use my EpiPen?") says yes to
+    the question about possible danger.
+    """
+    phase = phase_of(earlier)
+    if phase is Phase.CALM:
+        return _marked(danger, texts.topic_at_once(said, danger.rule_ids) if _is_at_once(danger) else None)
+    if phase in (Phase.ASKED, Phase.OPEN) and earlier.kind == "emergency" and danger.is_possible:
+        topic = None if DENIED in danger.rule_ids else texts.topic_of_help(said)
+        return _marked(applied(Effect.CONFIRM, earlier), topic) if topic else danger
+    if MEANWHILE not in danger.rule_ids:
         return danger
-    topic = texts.topic_for(said, danger.rule_ids)
-    if topic is None or topic == texts.by_rule(earlier.rule_ids):
-        return danger
-    return replace(danger, rule_ids=(*danger.rule_ids, f"{first_aid.PREFIX}{topic.id}"))
+    last = texts.by_rule(earlier.rule_ids)
+    rules = (*danger.rule_ids, f"{first_aid.PREFIX}{last.id}") if last else danger.rule_ids
+    topic = texts.topic_for(said, rules, in_emergency=danger.family == "emergency")
+    return danger if topic == last and not texts.is_of_danger(said, rules) else _marked(danger, topic)
+
+
+def _is_at_once(danger: Verdict) -> bool:
+    """Whether it is a certain emergency of the gravest tier."""
+    return danger.is_certain and danger.kind == "emergency" and danger.tier == AT_ONCE
+
+
+def _marked(danger: Verdict, topic: first_aid.Topic | None) -> Verdict:
+    """The danger, marked with the first-aid text of a topic."""
+    return replace(danger, rule_ids=(*danger.rule_ids, f"{first_aid.PREFIX}{topic.id}")) if topic else danger
+
+
+def firm_if_grave(danger: Verdict, always: Verdict) -> Verdict:
+    """The danger, firm from its first message on if it is grave.
+
+    It is grave if a rule found it that nothing may dismiss (`always`), or if it is an overdose or a poison.
+    """
+    is_grave = always.is_certain or (
+        danger.tier == AT_ONCE and any(rule.startswith(SWALLOWED) for rule in danger.rule_ids)
+    )
+    return _firm(danger) if danger.is_certain and is_grave else danger
 
 
 def is_same(danger: Verdict, earlier: Verdict) -> bool:
     """Whether a danger was carried over from an earlier one, or is of the same family of rules."""
     families = [
-        {rule.split(".")[0] for rule in each.rule_ids} - {FIRM, ABOUT.rstrip(".")}
+        {rule.split(".")[0] for rule in unmarked(each)} - {FIRM, ABOUT.rstrip(".")}
         for each in (danger, earlier)
     ]
     return STILL in danger.rule_ids or not families[0].isdisjoint(families[1])

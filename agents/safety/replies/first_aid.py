@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.errors import BadRules
+from agents.utterance import asks_back
 
 PREFIX: Final = "first_aid."
 """Begins the rule of a verdict that a first-aid text answers; the topic's id follows."""
@@ -24,6 +25,17 @@ _LIGHT: Final = frozenset((
     "supposed", "have", "has", "need", "know", "dont", "im", "ive", "going", "go", "ambulance", "just",
 ))  # fmt: skip
 """Words of a question that is about nothing but the danger itself."""
+_ASKS: Final = re.compile(
+    r"\b(?:what|how|when|where)(?: \w+)? (?:do|should|shall|can|must) (?:i|we)\b"
+    r"|\b(?:should|shall|can|must|may) (?:i|we)\b|\bwhat (?:now|next)\b|\bnow what\b",
+    re.IGNORECASE,
+)
+_ASKS_LEAVE: Final = re.compile(
+    r"\b(?:should|shall|can|could|may|must|do|how (?:do|many|much|should|can))"
+    r" (?:\w+ )?(?:i|we|he|she|they)\b"
+    r"(?!\W+(?:be )?(?:worr|concerned|scared))",
+    re.IGNORECASE,
+)
 
 
 class Topic(BaseModel):
@@ -48,34 +60,51 @@ class FirstAid:
 
     topics: tuple[Topic, ...]
 
-    def topic_for(self, question: str, rule_ids: Sequence[str]) -> Topic | None:
+    def topic_for(self, question: str, rule_ids: Sequence[str], *, in_emergency: bool = True) -> Topic | None:
         """The topic that a question asks about, after a danger that these rules found.
 
-        A topic of that danger which the question names comes first, then any that it names. A question that
-        is about nothing else ("what should I do?") gets the topic of the danger.
+        A topic of that danger which the question names comes first, the one that it names with most words;
+        then, in an emergency, any that it names.
+        A question that is about nothing else ("what should I do?") gets the topic of the danger.
         """
         words = _spaced(question)
         of_danger = self._of_danger(rule_ids)
         both = [topic for topic in of_danger if _names(words, (*topic.asks, *topic.asks_within))]
-        named = [topic for topic in self.topics if _names(words, topic.asks)]
+        if both:
+            return max(both, key=lambda topic: _names(words, (*topic.asks, *topic.asks_within)))
+        named = [topic for topic in self.topics if _names(words, topic.asks)] if in_emergency else []
         rest = of_danger if _LIGHT.issuperset(words.split()) else ()
-        return next(iter((*both, *named, *rest)), None)
+        return next(iter((*named, *rest)), None)
+
+    def topic_at_once(self, message: str, rule_ids: Sequence[str]) -> Topic | None:
+        """The topic of the danger that these rules found in a message that also asks what to do."""
+        return next(iter(self._of_danger(rule_ids)), None) if asks(message) else None
+
+    def topic_of_help(self, question: str) -> Topic | None:
+        """The topic of some danger for whose help a question asks leave: "should I use my EpiPen?"."""
+        if _ASKS_LEAVE.search(question) is None:
+            return None
+        words = _spaced(question)
+        return next((topic for topic in self.topics if topic.rules and _names(words, topic.asks) > 0), None)
 
     def is_named(self, text: str) -> bool:
         """Whether a text names a topic."""
-        return any(_names(_spaced(text), topic.asks) for topic in self.topics)
+        return any(_names(_spaced(text), topic.asks) > 0 for topic in self.topics)
 
     def is_of_danger(self, text: str, rule_ids: Sequence[str]) -> bool:
         """Whether a text names a topic of the danger that these rules found."""
         words = _spaced(text)
-        return any(_names(words, (*topic.asks, *topic.asks_within)) for topic in self._of_danger(rule_ids))
+        of_danger = self._of_danger(rule_ids)
+        return any(_names(words, (*topic.asks, *topic.asks_within)) > 0 for topic in of_danger)
 
     def _of_danger(self, rule_ids: Sequence[str]) -> list[Topic]:
+        """The topics of the dangers that these rules found, or that a text was sent about, in their order."""
+        last = self.by_rule(rule_ids)
+        rules = (*rule_ids, *last.rules) if last else rule_ids
         return [
             topic
-            for rule in rule_ids
             for topic in self.topics
-            if topic.rules and rule.startswith(topic.rules)
+            if topic.rules and any(rule.startswith(topic.rules) for rule in rules)
         ]
 
     def by_rule(self, rule_ids: Sequence[str]) -> Topic | None:
@@ -84,14 +113,19 @@ class FirstAid:
         return next((topic for topic in self.topics if topic.id in ids), None)
 
 
+def asks(text: str) -> bool:
+    """Whether a message asks something, be it only in its last words: "ok I used it, what now"."""
+    return asks_back(text) or _ASKS.search(text) is not None
+
+
 def _spaced(text: str) -> str:
     """The words of a text between spaces."""
     return f" {' '.join(re.findall(r'[a-z0-9]+', text.lower().replace(chr(39), '')))} "
 
 
-def _names(words: str, asks: Sequence[str]) -> bool:
-    """Whether a question, as words between spaces, has one of these phrases."""
-    return any(_spaced(ask) in words for ask in asks)
+def _names(words: str, phrases: Sequence[str]) -> int:
+    """The length of the longest of these phrases in a question, given as words between spaces."""
+    return max((len(phrase) for phrase in map(_spaced, phrases) if phrase in words), default=0)
 
 
 def load(folder: Path) -> FirstAid:

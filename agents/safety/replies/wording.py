@@ -12,6 +12,7 @@ from agents.safety.language import OTHER
 from agents.safety.replies.first_aid import FirstAid
 from agents.safety.replies.first_aid import load as load_first_aid
 from agents.safety.verdict import (
+    AT_ONCE,
     CALLED,
     FIRM,
     GOING,
@@ -27,9 +28,6 @@ from agents.safety.verdict import (
 ELSEWHERE: Final = "elsewhere"
 SOMEBODY: Final = "person"
 """The relation of somebody whose relation to the writer is not known."""
-
-AT_ONCE: Final = 3
-"""The tier of an immediate danger, which every family has texts for."""
 
 ROUTER: Final = "router"
 """The rule of an emergency that only the router found. The router cannot tell it from a crisis."""
@@ -161,6 +159,8 @@ class Wording:
             text = variants[earlier % len(variants)]
         elif (topic := self.first_aid.by_rule(rules)) is not None:
             text = Text(first=topic.first, rest=topic.rest)
+            if STILL not in rules:  # a new danger: whom to call comes first
+                text = Text(first=variants[0].first, rest=(topic.first, *topic.rest))
         elif (after := self._after(verdict)) is not None:
             text = after[earlier % len(after)]
         elif earlier < len(variants):

@@ -43,7 +43,7 @@ class Matcher:
         found = Verdict()
         for each in self.rules:
             if each.rule.always and each.rule.id in verdict.rule_ids:
-                found = found.raised_by(Verdict(each.rule.kind, each.rule.tier, (each.rule.id,)))
+                found = found.raised_by(verdict_of(each.rule, guessed=False))
         return found
 
     def verdict(self, listened: Listened, also: frozenset[str] = frozenset()) -> Verdict:
@@ -77,10 +77,10 @@ class Matcher:
 def verdict_of(rule: Rule, *, guessed: bool) -> Verdict:
     """The verdict of a rule that fired: possible for a passive wish, or if a word was only guessed.
 
-    The verdict of a rule that must be heard at any price is certain.
+    The verdict of a rule that must be heard at any price is certain, unless the rule itself is in doubt.
     """
-    in_doubt = guessed or (rule.kind == "crisis" and rule.tier == PASSIVE)
-    certainty: Certainty = "possible" if in_doubt and not rule.always else "certain"
+    is_doubted = guessed or (rule.kind == "crisis" and rule.tier == PASSIVE)
+    certainty: Certainty = "possible" if rule.in_doubt or (is_doubted and not rule.always) else "certain"
     return Verdict(rule.kind, rule.tier, (rule.id,), certainty)
 
 

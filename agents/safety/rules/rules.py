@@ -108,7 +108,7 @@ class Rule(_Section):
 
     `a + b|c` means a together with b or c. `even_if` lists cues that do not stop this rule; `unless` lists
     findings that make it harmless. A rule with `always` must be heard at any price: what it finds is certain,
-    even if its words were only guessed from a misspelling.
+    even if its words were only guessed from a misspelling. What a rule with `in_doubt` finds is possible.
     """
 
     id: Name
@@ -120,6 +120,7 @@ class Rule(_Section):
     even_if: frozenset[str] = frozenset()
     unless: tuple[Name, ...] = ()
     always: bool = False
+    in_doubt: bool = False
 
 
 class Replies(_Section):

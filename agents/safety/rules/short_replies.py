@@ -60,6 +60,11 @@ _BESIDE_MEANS: Final = frozenset((
 METHOD: Final = Verdict("crisis", 3, ("suicide.method",))
 """The verdict for naming a means of suicide in a conversation about one's own death."""
 
+_NO_BEFORE: Final = re.compile(
+    r"^\W*(?:no|nope|nah)\b\W*(?=(?:it|that|i|he|she|we|they|everything|all|the)\b)", re.IGNORECASE
+)
+"""A "no" before a statement denies what the assistant said, not the statement: "no it's gone"."""
+
 
 class ShortReplies:
     """Judges replies that mean nothing by themselves."""
@@ -79,6 +84,7 @@ class ShortReplies:
         """
         if "?" in text:
             return set()
+        text = _NO_BEFORE.sub("", text)
         listened = self._listener.listen(text)
         ends = [
             each.found

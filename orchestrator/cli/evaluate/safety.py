@@ -172,16 +172,17 @@ def _by(stops: "Iterable[tuple[str, str]]") -> str:
 def _print_likeness(classifier: "DangerClassifier", text: str) -> None:
     """Print how much the text, or the part of it that is nearest to danger, is like danger."""
     from agents.safety.classifier import parts_of
-    from agents.safety.detector import AGREES, ALONE, SHORT, by_meaning
+    from agents.safety.detector import AGREES, ALONE, ALONE_CRISIS, SHORT, by_meaning, meaning_of
 
     parts = parts_of(text)
     whole, *likenesses = classifier.likeness([text, *parts])
-    raised = by_meaning(whole if len(text.split()) <= SHORT else None, likenesses).flagged
+    meaning = meaning_of(whole if len(text.split()) <= SHORT else None, likenesses)
+    raised = by_meaning(meaning, max(likenesses, key=lambda each: each.danger)).flagged
     nearest = max((whole, *likenesses), key=lambda each: each.danger)
     click.echo(
         f"  meaning  {'raised' if raised else 'not raised'}: like an emergency {nearest.emergency:.2f},"
         f" like a crisis {nearest.crisis:.2f}; a rule needs {AGREES:.2f} to be certain,"
-        f" without a rule {ALONE:.2f} is possible danger"
+        f" without a rule {ALONE:.2f} is a possible emergency and {ALONE_CRISIS:.2f} a possible crisis"
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agents.safety.classifier import Likeness
-from agents.safety.detector import AGREES, ALONE, DOUBTS, DangerDetector, told_of_past
+from agents.safety.detector import AGREES, ALONE, ALONE_CRISIS, DOUBTS, DangerDetector
 from agents.safety.rules.guard import Reason
 from agents.safety.verdict import MEANING, Verdict
 from tests.support.brains.models import the_guard
@@ -156,26 +156,6 @@ def test_the_classifier_is_not_asked_about_a_denial() -> None:
     assert not a_detector(harm=0.9).check("no, I do not want to harm myself").flagged
 
 
-@pytest.mark.parametrize(
-    ("parts", "past"),
-    [
-        (["I had an embolism in 2020.", "Couldn't breathe, coughed blood."], [True, True]),
-        (["I had an embolism in 2020.", "Now I cough blood again."], [True, False]),
-        (["My chest hurts.", "I was born in 1970."], [False, True]),
-        (["Since 2020 I have chest pain.", "It was bad."], [False, False]),
-        (["Crushing pain since 2020."], [False]),
-        (["I was ill in 2019, off tablets since 2021."], [True]),
-        (["In 2014 my mother died.", "I want to kill myself."], [True, False]),
-        (["In 2014 my mother died and I want to kill myself."], [False]),
-        (["My father died in 2014.", "Chest pain, crushing."], [True, False]),
-    ],
-)
-def test_sentences_after_a_dated_one_tell_of_the_past_unless_they_name_the_present(
-    parts: list[str], past: list[bool]
-) -> None:
-    assert told_of_past(parts) == past
-
-
 def test_what_happened_in_a_year_that_is_named_before_is_no_danger() -> None:
     told = "I was very ill in 2020. There was chest trouble and ten days in bed."
 
@@ -206,3 +186,58 @@ def test_a_year_in_the_next_clause_makes_a_finding_past(told: str) -> None:
 )
 def test_a_year_takes_nothing_back_of_what_is_there_now(told: str) -> None:
     assert DangerDetector(the_guard(), Constant(0.0)).check(told).is_certain
+
+
+def test_a_crisis_that_only_the_classifier_finds_needs_more_likeness() -> None:
+    class Crisis:
+        def __init__(self, likeness: float) -> None:
+            self._likeness = likeness
+
+        def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+            return [Likeness(0.0, self._likeness) for _ in texts]
+
+    assert DangerDetector(Words(), Crisis(ALONE_CRISIS)).check("all is grey").is_possible
+    assert not DangerDetector(Words(), Crisis(ALONE_CRISIS - 0.01)).check("all is grey").flagged
+
+
+def test_danger_that_the_message_says_is_over_is_possible() -> None:
+    assert a_detector(chest=0.9).check("my chest was tight last night, gone this morning").is_possible
+    assert a_detector(chest=0.9).check("my chest was tight last night, gone but back again").is_certain
+    assert a_detector().check("his face droops, no it stopped").is_certain
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'In the song he sings "I want to die", who wrote that?',
+        'The poem ends with "I want to die", what does it mean',
+        '"I want to kill myself" is what the character says on page 12',
+    ],
+)
+def test_what_a_work_says_is_not_what_the_writer_says(asked: str) -> None:
+    assert not DangerDetector(the_guard(), Constant(0.9)).check(asked).is_certain
+    assert not DangerDetector(the_guard()).check(asked).flagged
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        'I keep thinking "I want to die" all day',
+        'My son said "I want to kill myself" this morning',
+        'I listened to the song "I want to die" and I want to kill myself',
+    ],
+)
+def test_what_people_say_of_themselves_counts_in_quotation_marks_too(told: str) -> None:
+    assert DangerDetector(the_guard(), Constant(0.5)).check(told).is_certain
+
+
+def test_a_quotation_of_a_work_beside_the_writer_is_possible_danger() -> None:
+    assert DangerDetector(the_guard()).check('my favourite song is "I want to die"').is_possible
+
+
+def test_what_only_the_enriched_message_shows_is_possible_at_most() -> None:
+    guard = the_guard()
+    found = guard.check("hives and a wheeze")
+
+    assert DangerDetector(guard, Constant(DOUBTS)).weigh_enriched("", found).is_possible
+    assert not DangerDetector(guard, Constant(0.1)).weigh_enriched("", found).flagged

@@ -27,6 +27,14 @@ TEXTS = first_aid.load(FOLDER)
         ("should I drive him to hospital", ("coronary.chest_pain",), "transport"),
         ("how many puffs of the inhaler", ("asthma.severe",), "asthma"),
         ("what should we do", ("poisoning.fumes",), "fumes"),
+        ("what should I do?", ("consciousness.not_breathing", "consciousness.lost"), "cpr"),
+        ("do I push on his chest?", ("consciousness.not_breathing",), "cpr_how"),
+        ("how hard?", ("consciousness.not_breathing",), "cpr_how"),
+        ("what should I do?", ("stroke.side_of_body", "bleeding.severe"), "bleeding"),
+        ("how long until it damages the liver?", ("suicide.attempt", "overdose.medicine"), "overdose"),
+        ("ok I used it, what now", ("anaphylaxis.airway",), "adrenaline_pen_used"),
+        ("ok I used it, what now", ("meaning", "first_aid.adrenaline_pen"), "adrenaline_pen_used"),
+        ("will it hurt my baby, I'm pregnant?", ("anaphylaxis.airway",), "adrenaline_pen_used"),
     ],
 )
 def test_a_question_in_danger_gets_the_text_that_fits(

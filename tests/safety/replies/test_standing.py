@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from agents.safety.conversation.moves import Move
-from agents.safety.conversation.standing import TABLE, Effect, Phase, after, applied, phase_of
+from agents.safety.conversation.standing import (
+    TABLE,
+    Effect,
+    Phase,
+    after,
+    applied,
+    firm_if_grave,
+    phase_of,
+    with_first_aid,
+)
+from agents.safety.replies import first_aid
 from agents.safety.verdict import (
     ASIDE,
     CALLED,
@@ -25,7 +35,9 @@ from agents.safety.verdict import (
     UNSURE,
     Verdict,
 )
+from orchestrator.settings import shipped_config
 
+AID = first_aid.load(shipped_config() / "safety")
 STROKE = Verdict("emergency", 3, ("stroke.face",))
 SUICIDE = Verdict("crisis", 3, ("suicide.plan",))
 ACHE = Verdict("emergency", 2, ("meaning",), "possible")
@@ -222,3 +234,41 @@ def test_marks_of_one_message_do_not_pile_up() -> None:
     danger = after(STROKE, Move.ASKS, NOTHING)
 
     assert applied(Effect.QUIET, danger) == marked(STROKE, STILL, QUIET)
+
+
+def test_a_question_for_help_after_a_possible_danger_is_a_yes_and_gets_its_first_aid() -> None:
+    asked = after(ACHE, Move.OTHER, NOTHING)
+
+    verdict = with_first_aid(AID, "should I use my EpiPen?", asked, ACHE)
+
+    assert verdict.is_certain
+    assert {"first_aid.adrenaline_pen", CONFIRMED} <= set(verdict.rule_ids)
+    assert with_first_aid(AID, "should I be worried about a stroke?", asked, ACHE) == asked
+
+
+def test_a_first_message_that_asks_what_to_do_gets_its_first_aid() -> None:
+    choking = Verdict("emergency", 3, ("airway.choking",))
+
+    marked_with = with_first_aid(AID, "my son is choking on a grape, what do I do?", choking, NOTHING)
+
+    assert marked_with == marked(choking, "first_aid.choking")
+    assert with_first_aid(AID, "my son is choking on a grape", choking, NOTHING) == choking
+    assert with_first_aid(AID, "ache, what do I do?", ACHE, NOTHING) == ACHE
+
+
+def test_an_overdose_in_a_crisis_gets_its_first_aid() -> None:
+    attempt = Verdict("crisis", 3, ("suicide.attempt", "overdose.medicine"))
+    asked = after(attempt, Move.ASKS, NOTHING)
+
+    assert "first_aid.overdose" in with_first_aid(AID, "should I throw up?", asked, attempt).rule_ids
+    asked = after(SUICIDE, Move.ASKS, NOTHING)
+    assert with_first_aid(AID, "can I drive?", asked, SUICIDE) == asked
+
+
+def test_a_grave_danger_is_firm_from_its_first_message_on() -> None:
+    overdose = Verdict("emergency", 3, ("overdose.medicine",))
+
+    assert firm_if_grave(STROKE, STROKE).is_firm
+    assert firm_if_grave(overdose, NOTHING).is_firm
+    assert not firm_if_grave(ACHE, NOTHING).is_firm
+    assert not firm_if_grave(Verdict("emergency", 3, ("coronary.chest_pain",)), NOTHING).is_firm
