@@ -228,7 +228,7 @@ def test_what_a_work_says_is_not_what_the_writer_says(asked: str) -> None:
     ],
 )
 def test_what_people_say_of_themselves_counts_in_quotation_marks_too(told: str) -> None:
-    assert DangerDetector(the_guard(), Constant(0.5)).check(told).is_certain
+    assert DangerDetector(the_guard(), Constant(0.9)).check(told).is_certain
 
 
 def test_a_quotation_of_a_work_beside_the_writer_is_possible_danger() -> None:

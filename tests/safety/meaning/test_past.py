@@ -22,7 +22,7 @@ def families(text: str) -> set[str]:
     ("parts", "times"),
     [
         (["I had an embolism in 2020.", "Couldn't breathe, coughed blood."], [PAST, UNCLEAR]),
-        (["My mum had a big stroke ten years ago.", "Her face dropped."], [PAST, PAST]),
+        (["My mum had a big stroke ten years ago.", "Her face drooped on one side."], [PAST, PAST]),
         (["I had an embolism in 2020.", "Now I cough blood again."], [PAST, NOW]),
         (["My chest hurts.", "I was born in 1970."], [NOW, NOW]),
         (["Since 2020 I have chest pain.", "It was bad."], [NOW, NOW]),
