@@ -1,7 +1,7 @@
 """The table of the kinds of facts. A new kind is one row; if it has several values, `LISTS` names it, too."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agents.fact_kinds.episode import ASKED
@@ -13,14 +13,17 @@ TABLE: Final = (*ASKED, *LASTING)
 
 BY_NAME: Final[Mapping[str, FactKind]] = {row.kind: row for row in TABLE}
 
-ASKED_BY: Final[Mapping[str, re.Pattern[str]]] = {row.kind: re.compile(row.asks) for row in TABLE if row.asks}
-"""The pattern of the questions for each kind that can be asked for."""
 
-_RECALLED_BY: Final = tuple(
-    ((row.kind, *row.recalled_with), re.compile(row.recalls))
-    for row in sorted(TABLE, key=lambda row: row.recall_rank)
-    if row.recalls
-)
+def indexed(
+    table: Sequence[FactKind],
+) -> tuple[Mapping[str, re.Pattern[str]], Sequence[tuple[tuple[str, ...], re.Pattern[str]]]]:
+    """The patterns of questions by kind, and the kinds that questions about memory ask for by pattern."""
+    asked = {row.kind: re.compile(row.asks) for row in table if row.asks}
+    recalled = [row for row in sorted(table, key=lambda row: row.recall_rank) if row.recalls]
+    return asked, [((row.kind, *row.recalled_with), re.compile(row.recalls)) for row in recalled]
+
+
+ASKED_BY, RECALLED_BY = indexed(TABLE)
 
 
 def name_of(kind: str) -> str:
@@ -31,7 +34,7 @@ def name_of(kind: str) -> str:
 
 def recalled_kinds(low: str) -> tuple[str, ...]:
     """The kinds of fact that a question about memory asks for."""
-    return next((kinds for kinds, pattern in _RECALLED_BY if pattern.search(low)), ())
+    return next((kinds for kinds, pattern in RECALLED_BY if pattern.search(low)), ())
 
 
 def sentence_of(kind: str, value: str, who: str) -> str | None:

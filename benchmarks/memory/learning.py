@@ -5,8 +5,9 @@
 Each line of the file is one person: `{"id", "conversations": [["message", …], …], "stable": [{"whose",
 "fact"}, …]}`. The product holds the conversations with the brain without a model, a day apart. Each line that
 is printed is one memory of type fact, `{"id", "content", "whose", "kind", "value", "true_when", "words",
-"said_at", "times_said", "current", "conflict", "ended_at", "history"}`, or with `told` one fact that the file lists.
-How many were kept is for the reader to count: no rule here decides whether a memory is right.
+"said_at", "times_said", "current", "conflict", "ended_at", "history"}`, or with `told` one fact that the file
+lists. `LEARNING` can name the file instead. How many were kept is for the reader to count: no rule here
+decides whether a memory is right.
 """
 
 import asyncio

@@ -176,3 +176,59 @@ async def test_who_agrees_and_asks_for_more_is_answered_both(embedded: str) -> N
     assert "Removed" in answer
     assert 'Shall I remove this from my notes: "aspirin"' in answer
     assert [each.content for each in left] == ["The person takes aspirin."]
+
+
+async def memories(orchestrator: Orchestrator) -> list[str]:
+    found = await orchestrator.store.read(lambda tx: tx.memories.of_type(ANN, "fact", limit=9))
+    return sorted(each.content for each in found)
+
+
+async def test_a_model_has_what_was_told_one_turn_before(embedded: str) -> None:
+    async with with_model(embedded, HandClock()) as (orchestrator, model), conversing(orchestrator) as peer:
+        await say(peer, model, "I take sertraline", change("sertraline"))
+        await say(peer, model, "What do I take?", act="memory_question")
+        kept = await memories(orchestrator)
+
+    assert "person \u00b7 medications: sertraline" in model.requests[-1].known
+    assert kept == ["The person takes sertraline."]
+
+
+async def test_a_model_has_what_was_told_forty_turns_before(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model), conversing(orchestrator) as peer:
+        await say(peer, model, "I take sertraline", change("sertraline"))
+        for number in range(40):
+            clock.tick()
+            await say(peer, model, f"I went for walk number {number}")
+        await say(peer, model, "What do I take?", act="memory_question")
+
+    assert "person \u00b7 medications: sertraline" in model.requests[-1].known
+
+
+async def test_with_a_model_too_what_a_daughter_has_is_hers(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            hers = change("peanuts", kind="allergies", subject="daughter", words="allergic to peanuts")
+            await say(peer, model, "My daughter is allergic to peanuts", hers)
+        clock.tick(DAY)
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "What am I allergic to?", act="memory_question")
+            kept = await memories(orchestrator)
+
+    assert kept == ["The person's daughter is allergic to peanuts."]
+    assert "daughter \u00b7 allergies: peanuts" in model.requests[-1].known
+    assert "person \u00b7 allergies" not in model.requests[-1].known
+
+
+async def test_a_model_is_given_nothing_of_what_was_never_said(embedded: str) -> None:
+    clock = HandClock()
+    async with with_model(embedded, clock) as (orchestrator, model):
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "I take sertraline", change("sertraline"))
+        clock.tick(DAY)
+        async with conversing(orchestrator) as peer:
+            await say(peer, model, "Did I tell you about my knee?", act="memory_question")
+
+    assert model.requests[-1].known.count("knee") == 1  # in the question itself
+    assert "say that they have not told you" in model.requests[-1].known

@@ -94,6 +94,66 @@ def test_two_values_of_a_kind_with_one_value_are_a_conflict_and_both_stay() -> N
     assert entries[0].conflict == entries[1].conflict == "fact1"
 
 
+def age(number: int, value: str, days: int, **fields: Any) -> Said:
+    return said(number, value, f"c{number}", kind="age", said_at=START + timedelta(days=days), **fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("age", "40", "45"),
+        ("medications", "ramipril 5 mg", "ramipril 10 mg"),
+        ("allergies", "penicillin", "none reported"),
+        ("diet", "vegetarian", "vegan"),
+    ],
+)
+def test_a_bare_contradiction_keeps_both_values_and_the_later_one_is_current(
+    kind: str, one: str, other: str
+) -> None:
+    old, new = fold([said(1, one, kind=kind), said(2, other, "c2", kind=kind)])
+
+    assert (old.value, new.value) == (one, other)
+    assert old.conflict == new.conflict == "fact1"
+    assert (old.is_current, new.is_current) == (False, True)
+
+
+def test_a_correction_decides_between_values_that_contradict_each_other() -> None:
+    old, new = fold([age(1, "40", 1), age(2, "45", 2), age(3, "46", 3, op=Op.REPLACE, target="fact2")])
+
+    assert (new.value, new.is_current, new.conflict) == ("46", True, None)
+    assert (old.is_current, old.conflict) == (False, None)
+
+
+def test_a_value_of_a_conflict_holds_alone_if_the_other_ends() -> None:
+    old, new = fold([age(1, "40", 1), age(2, "45", 2), age(3, "45", 3, op=Op.RETRACT, target="fact2")])
+
+    assert (old.is_current, old.conflict) == (True, None)
+    assert not new.is_current
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "days"),
+    [
+        ("age", "40", "41", 200),
+        ("age", "40", "42", 740),
+        ("pregnancy", "12 weeks pregnant", "20 weeks pregnant", 56),
+    ],
+)
+def test_what_only_time_has_changed_is_no_contradiction(kind: str, one: str, other: str, days: int) -> None:
+    later = said(2, other, "c2", kind=kind, said_at=START + timedelta(days=days))
+    (entry,) = fold([said(1, one, kind=kind, said_at=START), later])
+
+    assert (entry.value, entry.conflict) == (other, None)
+    assert [value for value, _ in entry.history] == [one]
+
+
+def test_the_sentence_says_when_it_was_true() -> None:
+    (entry,) = fold([said(1, "asthma", kind="conditions", true_when="since childhood")])
+
+    assert entry.sentence == "The person has asthma (since childhood)."
+    assert entry.value_in("The person has eczema (since childhood).") == "eczema"
+
+
 def test_two_values_of_a_kind_with_several_are_no_conflict() -> None:
     entries = fold([said(1, "penicillin"), said(2, "latex")])
 
