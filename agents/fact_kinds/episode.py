@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agents.fact_kinds.row import FactKind
+from agents.fact_kinds.row import TIME, FactKind
 
 NONE: Final = "none reported"
 """The value that says "none": no allergies, no medicines. It keeps the question from being asked again."""
@@ -20,6 +20,8 @@ _NO_CLINIC: Final = r"\b(?! (?:clinic|test|season|tablets?|medicine|pills?))"
 ASKED: Final = (
     FactKind(
         "severity",
+        varies=True,
+        bare=True,
         naming="bad badly severe severity rate rated rating scale pain number score level strong hurt",
         recalls=(
             r"\b(?:rate|rated|rating|scale|severe|severity|out of (?:10|ten)|pain (?:score"
@@ -37,6 +39,8 @@ ASKED: Final = (
     ),
     FactKind(
         "onset",
+        told_with=TIME,
+        bare=True,
         naming="start started begin began begun first come came date day long last lasted",
         recalls=(
             r"\b(?:when|since when|how long)\b.*\b(?:start\w*|beg[ai]n|had|has|have|been"
@@ -61,6 +65,8 @@ ASKED: Final = (
     ),
     FactKind(
         "duration",
+        told_with=TIME,
+        bare=True,
         reads="span",
         volunteered=True,
         asks=r"\bhow long\b(?! ago)(?!.{0,30}\b(?:you sleep|take you|ago|you exercise|work out"
@@ -69,6 +75,7 @@ ASKED: Final = (
     ),
     FactKind(
         "frequency",
+        bare=True,
         naming="often frequent",
         recalls=r"\bhow often\b",
         recall_rank=14,
@@ -79,6 +86,8 @@ ASKED: Final = (
     ),
     FactKind(
         "location",
+        varies=True,
+        bare=True,
         naming="where hurt hurts pain side place",
         recalls=(
             r"\bwhere\b.*\b(?:hurts?|pain|ache|rash|(?:is|was) (?:it|that))\b"
@@ -97,6 +106,10 @@ ASKED: Final = (
     ),
     FactKind(
         "quality",
+        sounds_like=r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and"
+        r" goes?|on and off|tight\w*|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*"
+        r"|gnaw\w*|raw|stiff|wave\w*|steady|spin\w*)\b",
+        names_complaints=True,
         name="what it feels like",
         asks=r"\bfeels? like\b|\bdescribe\b|\b(?:kind|sort|type) of (?:pain|feeling|ache|headache"
         r"|cough|sensation|rash|dizziness|thoughts)\b|\bhow does (?:it|that|the pain) feel\b"
@@ -105,6 +118,9 @@ ASKED: Final = (
     ),
     FactKind(
         "progression",
+        varies=True,
+        sounds_like=r"\b(?:better|worse|same|chang\w+|improv\w+|eas\w+|up and down|spread\w*)\b",
+        names_complaints=True,
         reads="progress",
         asks=r"\b(?:getting|gotten|got|become|becoming|grown) (?:any )?(?:better|worse|bigger)\b"
         r"|\bimprov|\bbetter\b.{0,12}\bworse\b.{0,25}\bsame\b|\bchanged? (?:since|over|at all)\b"
@@ -112,6 +128,10 @@ ASKED: Final = (
     ),
     FactKind(
         "relief",
+        sounds_like=r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie"
+        r"|sitting|sleep\w*|walk\w*|bath|shower|tablets?|painkill\w*|nothing|worse|stretch\w*|massage)\b",
+        names_complaints=True,
+        can_be_none=True,
         name="what helps",
         asks=r"\bhelps?\b(?! you find)(?!.{0,12}\bwith\b)|\breliev(?:e|es|ed|ing)\b|\bmakes? (?:it"
         r"|them|the pain|things|you feel) (?:any |feel )?better\b(?! or)|\bease[sd]?\b"
@@ -119,6 +139,11 @@ ASKED: Final = (
     ),
     FactKind(
         "triggers",
+        sounds_like=r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?"
+        r"|worse|better|stress\w*|eating|food|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise"
+        r"|cold|heat|dust|cats?|alcohol|coffee|lying|lift\w*|turn\w*)\b",
+        names_complaints=True,
+        can_be_none=True,
         asks=r"\bworse\b|\bwhen (?:is|are) (?:it|they|the \w+) (?:at (?:its|their) )?(?:worst|bad)\b"
         r"|\btrigger|\bbrings? (?:it|them|this) on\b|\bsets? (?:it|them) off\b|\bbrought (?:it"
         r"|this) on\b|\bcaused? (?:it|this|that)\b|\bprovok|\baggravat|\bwhat were you doing\b"
@@ -128,6 +153,9 @@ ASKED: Final = (
     ),
     FactKind(
         "associated_symptoms",
+        sounds_like=r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b",
+        names_complaints=True,
+        can_be_none=True,
         name="other symptoms",
         asks=r"\b(?:other|further|additional|associated|accompanying|more|any) (?:symptoms?"
         r"|complaints?)\b|\bother (?:problems?|changes?)\b|\balong(?:side)? with (?:it|this"
@@ -136,6 +164,8 @@ ASKED: Final = (
     ),
     FactKind(
         "medications",
+        told_with=r"\d ?m?c?g\b|\b(?:tablets?|inhaler|puffs?|pills?)\b",
+        can_be_none=True,
         recalls=(
             r"\btak(?:es?|ing)\b|\b(?:tablets?|medic\w+|meds|pills?|drugs?|prescri\w+|inhalers?)\b"
             r"|\b(?:am i|is (?:he|she)|what's (?:he|she)|i'm|i am|was i) on\b|\bput me on\b"
@@ -199,6 +229,7 @@ ASKED: Final = (
     ),
     FactKind(
         "dose",
+        bare=True,
         recalls=(
             r"\bdos(?:e|age)\b|\bhow (?:much|many) (?:mg|\w+ )?(?:do|did|am) i (?:take|taking"
             r"|say i take)\b|\bhow many (?:mg|milligrams?)\b|\bstrength\b"
@@ -212,6 +243,8 @@ ASKED: Final = (
     ),
     FactKind(
         "conditions",
+        names_complaints=True,
+        can_be_none=True,
         recalls=(r"\bsay (?:that )?i have\b|\bconditions?\b|\bdiagnos\w+|\billness\w*\b"),
         recall_rank=11,
         naming="condition diagnosed diagnosis illness",
@@ -259,6 +292,8 @@ ASKED: Final = (
     ),
     FactKind(
         "previous_episodes",
+        names_complaints=True,
+        can_be_none=True,
         name="earlier episodes",
         asks=r"\b(?:had|have|experienced|felt|happened|seen) (?:this|it|that|these|them|such|anything"
         r"|something|similar)\b.{0,45}\b(?:before|in the past|ever|previously|earlier)\b"
@@ -266,6 +301,7 @@ ASKED: Final = (
     ),
     FactKind(
         "allergies",
+        can_be_none=True,
         recalls=r"\ballerg|\bintoleran|\breact to\b",
         recall_rank=2,
         naming="allergic allergy allergies intolerant",
@@ -325,6 +361,7 @@ ASKED: Final = (
     ),
     FactKind(
         "age",
+        bare=True,
         naming="old age born",
         recalls=r"\bhow old\b|\bages?\b",
         recall_rank=4,
@@ -368,6 +405,8 @@ ASKED: Final = (
     ),
     FactKind(
         "family_history",
+        names_complaints=True,
+        can_be_none=True,
         tells="{who} has a family history of {v}.",
         nothing="illnesses in the family",
         volunteered=True,
@@ -394,6 +433,8 @@ ASKED: Final = (
     ),
     FactKind(
         "temperature",
+        varies=True,
+        bare=True,
         naming="temperature temp fever high",
         recalls=r"\btemp(?:erature)?\b|\bfever\b",
         recall_rank=7,
@@ -403,6 +444,9 @@ ASKED: Final = (
     ),
     FactKind(
         "readings",
+        told_with=r"\d\d",
+        varies=True,
+        bare=True,
         naming="reading result value",
         recalls=(
             r"\bblood (?:pressure|sugar)\b|\bbp\b|\bsugars?\b|\breadings?\b|\bhba1c\b|\bpulse\b"
@@ -428,6 +472,7 @@ ASKED: Final = (
     ),
     FactKind(
         "sleep_hours",
+        varies=True,
         recalls=r"\bhours\b.*\bsleep\b|\bsleep\b.*\bhours\b",
         recall_rank=15,
         name="sleep",
@@ -442,6 +487,7 @@ ASKED: Final = (
     ),
     FactKind(
         "substances",
+        can_be_none=True,
         tells='{who}, about coffee, alcohol and smoking: "{v}".',
         name="coffee, alcohol and smoking",
         stable=True,
@@ -472,10 +518,12 @@ ASKED: Final = (
     ),
     FactKind(
         "reason",
+        names_complaints=True,
         asks=r"\bthe reason\b",
     ),
     FactKind(
         "papers",
+        can_be_none=True,
         asks=r"\bpapers?\b|\breference number\b",
     ),
     FactKind(
@@ -484,10 +532,14 @@ ASKED: Final = (
     ),
     FactKind(
         "needs",
+        names_complaints=True,
+        can_be_none=True,
         asks=r"\banything (?:else )?(?:they|we) should know\b|\bspecial needs\b",
     ),
     FactKind(
         "other_medicines",
+        told_with=r"\d ?m?c?g\b|\b(?:tablets?|inhaler|puffs?|pills?)\b",
+        can_be_none=True,
         tells="{who} takes {v}.",
         nothing="other medicines",
         name="other medicines",
@@ -497,6 +549,9 @@ ASKED: Final = (
     ),
     FactKind(
         "goal",
+        sounds_like=r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier"
+        r"|fit\w*|strong\w*|help)\b",
+        names_complaints=True,
         asks=r"\bgoal|\bhop(?:e|ing) (?:to|for)\b|\blike to (?:reach|achieve|change|get|know"
         r"|settle)\b|\baim\b|\bwant to (?:achieve|reach|change|get)\b"
         r"|\bwhat (?:exactly )?do you need\b|\bmost important\b|\bwhat would help\b"
@@ -519,24 +574,30 @@ ASKED: Final = (
     ),
     FactKind(
         "tried",
+        told_with=r"\d ?m?c?g\b|\b(?:tablets?|inhaler|puffs?|pills?)\b",
+        can_be_none=True,
         name="what was tried",
         asks=r"\b(?:already|so far) tried\b|\bhave you (?:already )?tried\b(?! taking| any med)"
         r"|\bwhat have you tried\b|\balready done\b|\bdone (?:so far|already)\b",
     ),
     FactKind(
         "support",
+        can_be_none=True,
         asks=r"\bsomeone\b.{0,25}\b(?:talk|lean|count|rely|turn)\b|\btalk to (?:anyone|someone"
         r"|about)\b|\bsupport\b|\banyone (?:you|who|close)\b|\blive alone\b"
         r"|\bfriends or family\b|\bfamily or friends\b",
     ),
     FactKind(
         "effect",
+        names_complaints=True,
+        can_be_none=True,
         name="effect on the day",
         asks=r"\b(?:affect|effect on|interfere\w*|interfering|get in the way)\b|\b(?:(?:keep\w*"
         r"|kept) you from|stop\w* you from|impact)\b",
     ),
     FactKind(
         "cycle",
+        told_with=TIME,
         reads="when",
         asks=r"\blast period\b|\bcycles?\b|\bperiods? (?:usually|regular)\b",
     ),

@@ -1,6 +1,10 @@
 """What a row of the table of the kinds of facts says."""
 
 from dataclasses import dataclass
+from typing import Final
+
+TIME: Final = "<time>"
+"""Stands for any time in `told_with`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,10 @@ class FactKind:
     `recalls`: the pattern of the questions about memory that ask for it; `recalled_with`: the kinds that
     answer these questions, too. If several kinds match, the lowest `recall_rank` wins.
     `naming`: words of such a question that only name the kind.
+    `bare`: a few words can be its value. `can_be_none`: "no" answers an open question for it.
+    `sounds_like`: what an answer in own words has in it; `names_complaints`: it may name a new complaint.
+    `told_with`: words with which somebody may have told it; `TIME` stands for any time. `varies`: it changes
+    from day to day, and a new value does not end the one before.
     `importance`: how much a memory of it weighs.
     """
 
@@ -39,3 +47,9 @@ class FactKind:
     recall_rank: int = 0
     naming: str = ""
     importance: float = 0.6
+    bare: bool = False
+    can_be_none: bool = False
+    sounds_like: str = ""
+    names_complaints: bool = False
+    told_with: str = ""
+    varies: bool = False

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from agents.fact_kinds import BY_NAME
+from agents.fact_kinds import BY_NAME, TABLE
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, Clause
 from agents.local.reading.facts import CONCERN, NOTED, FactReader, Found
@@ -106,7 +106,11 @@ class AnswerReader(FactReader):
     def _polar(self, polarity: str, clause: Clause, question: Question, whom: str) -> list[Found]:
         if question.form == "open" and polarity in ("yes", "some") and question.kinds:
             return []
-        if question.form == "open" and polarity == "no" and not set(question.kinds) & _CAN_BE_NONE:
+        if (
+            question.form == "open"
+            and polarity == "no"
+            and not any(BY_NAME[kind].can_be_none for kind in question.kinds)
+        ):
             return []
         if polarity.endswith("words"):
             return [short_reply(clause, question, whom)] if question.form != "open" else []
@@ -171,7 +175,7 @@ class AnswerReader(FactReader):
                 kind in ("relief", "tried", "family_history", "habits", "substances", "conditions")
                 and not clause.denied
             )
-        if self.complaint(clause) and len(low.split()) > 3 and kind not in _COMPLAINTS_FIT:
+        if self.complaint(clause) and len(low.split()) > 3 and not BY_NAME[kind].names_complaints:
             return False
         if (fits := _SOUNDS_LIKE.get(kind)) is not None:
             return fits.search(low) is not None or (kind in _ARE_COMPLAINTS and self._names_complaint(low))
@@ -179,70 +183,9 @@ class AnswerReader(FactReader):
 
 
 _MOST_WORDS: Final = 14
-_CAN_BE_NONE: Final = frozenset(
-    [
-        "relief",
-        "triggers",
-        "tried",
-        "medications",
-        "other_medicines",
-        "allergies",
-        "conditions",
-        "associated_symptoms",
-        "substances",
-        "family_history",
-        "previous_episodes",
-        "needs",
-        "support",
-        "papers",
-        "effect",
-    ]
-)
 _ARE_COMPLAINTS: Final = frozenset(("associated_symptoms", "quality"))
-_SOUNDS_LIKE: Final = {
-    "associated_symptoms": re.compile(
-        r"\b(?:and|also|feel|feeling|get|bit of)\b.*\b(?:sick|ill|weak|hot|cold|off)\b"
-    ),
-    "quality": re.compile(
-        r"\b(?:like|dull|sharp|throb\w*|burn\w*|stab\w*|ach\w+|cramp\w*|constant|comes? and goes?"
-        r"|on and off|tight\w*"
-        r"|tingl\w*|numb|itch\w*|press\w*|dry|wet|heavy|shoot\w*|pound\w*|gnaw\w*|raw|stiff|wave\w*"
-        r"|steady|spin\w*)\b"
-    ),
-    "relief": re.compile(
-        r"\b(?:help\w*|eas\w+|better|reliev\w+|works?|rest\w*|heat|ice|cold|warm\w*|lying|lie|sitting"
-        r"|sleep\w*|walk\w*|bath"
-        r"|shower|tablets?|painkill\w*|nothing|worse|stretch\w*|massage)\b"
-    ),
-    "triggers": re.compile(
-        r"\b(?:when\w*|after|if|during|while|before|at night|mornings?|evenings?|nights?|worse|better"
-        r"|stress\w*|eating|food"
-        r"|mov\w+|walk\w*|sit\w*|stand\w*|bend\w*|stairs|light|noise|cold|heat|dust|cats?|alcohol|coffee"
-        r"|lying|lift\w*|turn\w*)\b"
-    ),
-    "progression": re.compile(r"\b(?:better|worse|same|chang\w+|improv\w+|eas\w+|up and down|spread\w*)\b"),
-    "goal": re.compile(
-        r"\b(?:want|would like|'d like|to|lose|gain|get|more|less|better|stop|healthier|fit\w*|strong\w*"
-        r"|help)\b"
-    ),
-}
+_SOUNDS_LIKE: Final = {row.kind: re.compile(row.sounds_like) for row in TABLE if row.sounds_like}
 _LIGHT: Final = word_set("the a an it is of in on at my your more or and one side to")
-_COMPLAINTS_FIT: Final = frozenset(
-    (
-        "associated_symptoms",
-        "quality",
-        "triggers",
-        "relief",
-        "effect",
-        "conditions",
-        "family_history",
-        "previous_episodes",
-        "reason",
-        "goal",
-        "progression",
-        "needs",
-    )
-)
 _ORDINAL: Final = re.compile(r"\b(?:first|second|third|former|latter|last|both|all|neither|none|either)\b")
 
 

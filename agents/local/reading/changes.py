@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from agents.fact_kinds import TABLE
 from agents.local.dialogue import Talk, named_topic, stems
 from agents.local.reading import readers
 from agents.local.reading.acts import UNSURE, Done
@@ -44,10 +45,7 @@ _IS_A_WISH: Final = re.compile(
 """Requests that cannot be done here and that a person may come back to."""
 
 _MAX: Final = 200
-_MEASURED: Final = frozenset(
-    ("severity", "temperature", "readings", "sleep_hours", "progression", "location")
-)
-"""Values that change from day to day: a new one does not end the one before."""
+_MEASURED: Final = frozenset(row.kind for row in TABLE if row.varies)
 
 _ASKS_TO_KEEP: Final = re.compile(
     r"^(?:(?:ok|and|also|please|pls|just|but|oh|so|can you|could you|would you"

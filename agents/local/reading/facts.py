@@ -224,18 +224,7 @@ class FactReader:
 
     def kinds_fitting(self, clause: Clause) -> set[str]:
         """The kinds of fact of which a short clause can be the value."""
-        fitting = (
-            "severity",
-            "onset",
-            "duration",
-            "frequency",
-            "temperature",
-            "readings",
-            "dose",
-            "age",
-            "location",
-        )
-        return {kind for kind in fitting if self._typed(kind, clause, _ANY_QUESTION)}
+        return {row.kind for row in TABLE if row.bare and self._typed(row.kind, clause, _ANY_QUESTION)}
 
     def _listed(self, clause: Clause, group: str) -> str | None:
         """The names of a list in a clause that states them; a short reply in its own words."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from agents.fact_kinds import TABLE
+from agents.fact_kinds.row import TIME
 from agents.interviews import Question
 from agents.local.dialogue import Talk
 from agents.local.reading import readers
@@ -35,14 +37,9 @@ def _fits_concern(question: Question, concern: str) -> bool:
     return "goal" not in asks or _WISHES.search(concern) is not None
 
 
-_MAY_TELL: Final = (
-    (frozenset(("onset", "duration", "cycle")), TIMED),
-    (
-        frozenset(("medications", "other_medicines", "tried")),
-        re.compile(r"\d ?m?c?g\b|\b(?:tablets?|inhaler|puffs?|pills?)\b"),
-    ),
-    (frozenset(("readings",)), re.compile(r"\d\d")),
-)
+_MAY_TELL: Final = {
+    row.kind: TIMED if row.told_with == TIME else re.compile(row.told_with) for row in TABLE if row.told_with
+}
 """Words with which somebody may have told what a question asks for."""
 
 _WISHES: Final = re.compile(
@@ -52,7 +49,7 @@ _WISHES: Final = re.compile(
 
 def _is_told(asks: Sequence[str], texts: Sequence[str]) -> bool:
     """Whether the person may have told it in words that were not taken for a fact."""
-    patterns = [pattern for kinds, pattern in _MAY_TELL if kinds & set(asks)]
+    patterns = [_MAY_TELL[kind] for kind in asks if kind in _MAY_TELL]
     return any(pattern.search(text) for pattern in patterns for text in texts)
 
 
