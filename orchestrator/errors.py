@@ -101,14 +101,10 @@ TOO_MANY_ITEMS: Final = _row(103, "too_many_items", 400)(
 FIELD_TOO_LONG: Final = _row(103, "field_too_long", 413)(
     "A text or binary field has more than {most} bytes.", "Shorten it."
 )
-MISSING_FIELD: Final = _row(104, "missing_field", 422)(
-    "`{field}` is missing.", "Add it and send the frame again."
-)
-INVALID_FIELD: Final = _row(105, "invalid_field", 422)(
-    "`{field}`: {rule}.", "Correct it and send the frame again."
-)
+MISSING_FIELD: Final = _row(104, "missing_field", 422)("`{field}` is missing.", "Add it, then try again.")
+INVALID_FIELD: Final = _row(105, "invalid_field", 422)("`{field}`: {rule}.", "Correct it, then try again.")
 NUL_IN_TEXT: Final = _row(105, "nul_in_text", 422)(
-    "A text has a NUL character.", "Take it out and send the frame again."
+    "A text has a NUL character.", "Take it out, then try again."
 )
 CURSOR_TOO_HIGH: Final = _row(105, "cursor_too_high", 409)(
     "The request names server stanza {seen} as received; only {sent} were sent.",

@@ -1,6 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { getAll } from "../src/api/http.ts";
+import type { Rotation } from "../src/api/types.ts";
 import { compare } from "../src/parts/compare.ts";
-import { rotations } from "../src/views/blocks/rotations.ts";
+import { marks } from "../src/views/blocks/marks.ts";
 import { readable } from "../src/views/blocks/readable.ts";
 
 const turn = (turn_id: number, content: string) => ({
@@ -54,11 +56,30 @@ test("a comparison marks what was added and what was removed", () => {
   ]);
 });
 
-test("turns that were archived together are one rotation, in the turn that wrote the history then", () => {
-  const archived = [1, 2, 3].map((turnId) => ({ turnId, size: 1, archivedAt: "2026-11-18T10:00:00.000Z" }));
-  const revision = (number: number, turn: number, createdAt: string) => ({ revision: number, turn, createdAt, size: 1, digest: "", actor: "context_extractor" });
+describe("more than 200 rotations", () => {
+  const rotation = (turn: number): Rotation => ({ conversationId: "conv_1", turn, first: turn * 10, last: turn * 10 + 9, count: 10, createdAt: `${turn}` });
+  const all = Array.from({ length: 250 }, (_, index) => rotation(index + 1));
 
-  const found = rotations(archived, [revision(32, 32, "2026-11-18T10:00:00.005Z"), revision(31, 31, "2026-11-18T09:00:00.000Z")]);
+  test("are read page by page", async () => {
+    const asked: string[] = [];
+    vi.stubGlobal("fetch", (path: string) => {
+      asked.push(path);
+      const from = Number(new URLSearchParams(path.split("?")[1]).get("cursor") ?? 0);
+      const next = from + 200 < all.length ? String(from + 200) : null;
+      return Promise.resolve(Response.json({ items: all.slice(from, from + 200), next }));
+    });
 
-  expect(found).toEqual([{ turn: 32, first: 1, last: 3 }]);
+    const found = await getAll<Rotation>("/v1/rotations", { conversation: "conv_1" });
+    vi.unstubAllGlobals();
+
+    expect(found).toEqual(all);
+    expect(asked).toHaveLength(2);
+  });
+
+  test("are marks at their turns; those by hand have none", () => {
+    const found = marks([...all, { ...rotation(1), turn: null }], 250);
+
+    expect(found.map(({ turn }) => turn)).toEqual(all.map(({ turn }) => turn));
+    expect([found[0]?.at, found.at(-1)?.at]).toEqual([0, 1]);
+  });
 });

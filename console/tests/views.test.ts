@@ -5,7 +5,7 @@ import { conversationIn } from "../src/page/address.ts";
 import { actor, count, dayOrTime, milliseconds } from "../src/parts/format.ts";
 import { columns, dropText, signals } from "../src/views/journey/stages.ts";
 import { dayRange, everyDay, inOrder, startOf } from "../src/views/overview/days.ts";
-import { merged, toCsv, toJsonLines } from "../src/views/traces/rows.ts";
+import { merged } from "../src/views/traces/rows.ts";
 import { spans, stationSpans } from "../src/views/why/spans.ts";
 
 const trace = (id: string, changes: Partial<TraceFacts> = {}): TraceFacts => ({
@@ -30,17 +30,6 @@ const trace = (id: string, changes: Partial<TraceFacts> = {}): TraceFacts => ({
 describe("traces", () => {
   test("that come live and in the list are shown once", () => {
     expect(merged([trace("c"), trace("b")], [trace("b"), trace("a")]).map(({ id }) => id)).toEqual(["c", "b", "a"]);
-  });
-
-  test("are quoted in CSV, and no cell is a formula", () => {
-    const [head = "", row = ""] = toCsv([trace("a", { reason: '=SUM(1), "x"' })]).split("\r\n");
-
-    expect(head.split(",").slice(0, 3)).toEqual(["id", "createdAt", "action"]);
-    expect(row.endsWith(`,false,"'=SUM(1), ""x"""`)).toBe(true);
-  });
-
-  test("are one JSON object per line", () => {
-    expect(toJsonLines([trace("a"), trace("b")]).trim().split("\n").map((line) => JSON.parse(line).id)).toEqual(["a", "b"]);
   });
 });
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.api.pages import MemoryEntry
+from orchestrator.store.repositories.api.pages import MemoryEntry, Position
 from orchestrator.store.rows import LedgerEntry, Memory, Trace
 
 MOST_USES: Final = 50
@@ -62,6 +62,11 @@ class MemoryView:
     edited_at: str | None
 
     @property
+    def position(self) -> Position:
+        """Its place in a list of memories."""
+        return Position(self.updated_at, self.id)
+
+    @property
     def conversation_id(self) -> str | None:
         """The conversation it comes from, if any."""
         return self.source.conversation_id if self.source else None
@@ -103,11 +108,21 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
+class LineagePart:
+    """Which part of the longer lists of a lineage is read: changes after a number, memories after a place."""
+
+    changes_after: int = 0
+    derived_after: Position | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """Two memories that contradict each other."""
 
     current: MemoryView
     other: MemoryView
+    position: Position
 
 
 def view(entry: MemoryEntry) -> MemoryView:
@@ -151,33 +166,43 @@ def views(tx: Transaction, user_id: str, memories: Iterable[Memory]) -> list[Mem
     return [view(each) for each in found if each is not None and each.user_id == user_id]
 
 
-def lineage_of(tx: Transaction, user_id: str, memory: MemoryView) -> Lineage:
+def lineage_of(tx: Transaction, user_id: str, memory: MemoryView, part: LineagePart) -> Lineage:
     """Where a memory comes from, and what became of it."""
     row = tx.memories.get(memory.id)
     source: Mapping[str, Any] = (row.source_info if row else None) or {}
     names = [*_names(source.get("utterances")), *_names(source.get("members"))]
     rests_on = [found for name in names if (found := tx.memories.get(name)) is not None]
-    changes = tx.memories.ledger.of_memory(user_id, memory.id)
+    changes = tx.pages.changes(user_id, memory.id, part.changes_after, part.limit)
+    derived = tx.pages.derived(user_id, memory.id, part.derived_after, part.limit)
     uses = tx.traces.of_memory(memory.id)[-MOST_USES:]
     return Lineage(
         memory=memory,
         rests_on=tuple(views(tx, user_id, rests_on)),
-        derived=tuple(views(tx, user_id, tx.memories.naming(user_id, memory.id))),
+        derived=tuple(map(view, derived)),
         changes=tuple(map(_line, changes)),
         uses=tuple(_use(each) for each in reversed(uses)),
     )
 
 
-def conflicts_of(tx: Transaction, user_id: str) -> list[Conflict]:
-    """The memories of a person that contradict each other, in pairs; the latest one is the current."""
-    groups: dict[str, list[MemoryView]] = {}
-    for each in map(view, tx.pages.in_conflict(user_id)):
-        groups.setdefault(each.conflict or each.id, []).append(each)
-    pairs = []
-    for group in groups.values():
-        *others, current = sorted(group, key=lambda each: (each.said_at or each.created_at, each.id))
-        pairs += [Conflict(current, other) for other in others]
-    return pairs
+def conflicts_of(tx: Transaction, user_id: str, after: Position | None, limit: int) -> list[Conflict]:
+    """The memories of a person that contradict each other, in pairs, the latest contradicted one first.
+
+    The latest memory of a contradiction is the current one. Only the memories of the page are read whole.
+    """
+    groups: dict[str, list[tuple[datetime, str]]] = {}
+    for each in tx.pages.in_conflict(user_id):
+        source: Mapping[str, Any] = each.source_info or {}
+        said = _text(source, "said_at")
+        at = datetime.fromisoformat(said) if said else each.created_at
+        groups.setdefault(_text(source, "conflict") or each.id, []).append((at, each.id))
+    pairs = [(other, current) for *others, current in map(sorted, groups.values()) for other in others]
+    pairs = sorted((pair for pair in pairs if after is None or pair[0] < (after.at, after.id)), reverse=True)
+    found = []
+    for (at, other), (_, current) in pairs[:limit]:
+        first, second = tx.pages.memory(current), tx.pages.memory(other)
+        if first is not None and second is not None:
+            found.append(Conflict(view(first), view(second), Position(at, other)))
+    return found
 
 
 def _line(entry: LedgerEntry) -> LedgerLine:

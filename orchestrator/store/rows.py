@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import MetaData
+from sqlalchemy import MetaData, literal_column
 
 from orchestrator.store.engine.types import Json, JsonObject
+from orchestrator.store.expressions import ActorRole, TraceLabel
 from orchestrator.store.tables import (
     Row,
     index,
@@ -39,6 +40,12 @@ DECIDERS: Final = ("local", "model", "operator", "person")
 
 LARGEST_STANZA: Final = 2**31 - 1
 DURATION: Final = ("duration_ms", "duration_ms >= 0")
+
+STAFF_READ: Final = (
+    "(CASE WHEN message_id IS NULL AND action = 'retrieved' AND (substr(actor, 1, 9) = 'operator:'"
+    " OR substr(actor, 1, 8) IN ('privacy:', 'analyst:')) THEN 1 END)"
+)
+"""1 for traces of staff that read the memory of others. An index and its queries have these words."""
 
 # --- tables of the protocol --------------------------------------------------------------------------------
 
@@ -202,6 +209,11 @@ class Memory(Row):
     index("time", "created_at", "id"),
     index("in_conversation", "conversation_id", "created_at", "id"),
     index("actor", "actor", "created_at"),
+    index("action", "action", "created_at", "id"),
+    index("type", "memory_type", "created_at", "id"),
+    index("label", TraceLabel(literal_column("meta")), "created_at", "id"),
+    index("role", ActorRole(literal_column("actor")), "created_at", "id"),
+    index("staff", literal_column(STAFF_READ), "created_at", "id", where=f"{STAFF_READ} = 1"),
     copies={"meta": "metadata"},
 )
 @dataclass(frozen=True, slots=True)
@@ -512,6 +524,7 @@ class BlockRevision(Row):
     ("turn_id", "turn_id >= 1"),
     ("digest", "length(digest) = 64"),
     index("time", "archived_at"),
+    index("rotation", "archived_at", "conversation_id", where="has_left"),
 )
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn(Row):

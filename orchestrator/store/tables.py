@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_args
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
     Computed,
     ForeignKeyConstraint,
     Index,
@@ -134,7 +135,7 @@ def key(*columns: str) -> Maker:
     return lambda table: PrimaryKeyConstraint(*columns, name=f"pk_{table}")
 
 
-def index(what: str, *columns: str, where: str | None = None) -> Maker:
+def index(what: str, *columns: str | ColumnElement[Any], where: str | None = None) -> Maker:
     """An index; with `where`, only of the rows for which it is true."""
     if where is None:
         return lambda table: Index(f"ix_{table}_{what}", *columns)

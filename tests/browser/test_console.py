@@ -1,12 +1,15 @@
 """The views of the page with the real server: what each of them shows and does."""
 
+import csv
 import gzip
+import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, expect
+from playwright.async_api import Browser, BrowserContext, Route, expect
 
 from tests.browser.support.chat import Chat
 from tests.browser.support.real_server import RealServer
@@ -26,6 +29,22 @@ from tests.browser.support.signed_in import (
 __all__ = ["chat", "server", "signed_in"]  # fixtures
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the event loop that the browser belongs to
 
+SUMMARY: dict[str, Any] = {
+    "id": "mem_summary",
+    "kind": "summary",
+    "about": None,
+    "saidAt": None,
+    "speaker": None,
+    "source": None,
+    "tags": [],
+    "pinned": False,
+    "archived": False,
+    "rating": None,
+    "importance": 0.5,
+    "confidence": 1,
+    "createdAt": "2026-11-18T10:00:00.000Z",
+    "updatedAt": "2026-11-18T10:00:00.000Z",
+}
 LARGEST_START = 200_000  # bytes of JavaScript, gzipped, that the chat needs
 WIDER_THAN_THE_WINDOW = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
@@ -211,7 +230,7 @@ async def test_traces_come_live_and_are_filtered_opened_and_saved(
     async with table.page.expect_download() as saving:
         await table.click("Save as CSV")
     saved = (await (await saving.value).path()).read_text()
-    assert [line.split(",")[4] for line in saved.splitlines()] == ["label", "active_session"]
+    assert [row["label"] for row in csv.DictReader(io.StringIO(saved))] == ["active_session"]
     async with table.page.expect_download() as saving:
         await table.click("Save as JSON Lines")
     lines = (await (await saving.value).path()).read_text().splitlines()
@@ -311,6 +330,96 @@ async def test_a_message_is_edited_answered_again_and_noted(
     await chat.until_connected()
     assert await chat.exchanges() == after
     assert await chat.texts(".note") == ["Your note: it was the left side"]
+    assert chat.failures == []
+
+
+async def test_a_note_is_shown_in_another_browser(
+    server: RealServer, profile: BrowserContext, chromium: Browser
+) -> None:
+    chat = await Chat.open(profile, server.address_for("nina"))
+    await say_all(chat, HEADACHE)
+    await chat.click("Note")
+    await chat.page.get_by_role("textbox", name="Your note about this answer").fill("on the left side")
+    await chat.page.keyboard.press("Enter")
+    await chat.until_text(".note", "Your note: on the left side")
+    await chat.until_gone(".note small")
+
+    elsewhere = await chromium.new_context()
+    other = await Chat.open(elsewhere, server.address_for("nina"))
+    await other.until_connected()
+    await other.page.goto(chat.page.url)
+    await other.until_text(".note", "Your note: on the left side")
+
+    assert await other.texts(".note") == ["Your note: on the left side"]
+    assert chat.failures == other.failures == []
+    await elsewhere.close()
+
+
+async def test_staff_reads_the_chat_of_somebody_else_with_a_reason_and_cannot_write(
+    server: RealServer, profile: BrowserContext, chat: Chat
+) -> None:
+    await open_first_conversation(chat)
+    staff = await Chat.open(profile, server.address)
+    await staff.until_connected()
+    await staff.page.goto(chat.page.url)
+    await staff.page.get_by_role("textbox", name=re.compile("Why do you need")).fill("ticket 7")
+    await staff.click("Show")
+
+    await staff.until_text(".others .question", ALLERGY)
+    await expect(staff.page.get_by_role("textbox", name="Your message")).to_have_count(0)
+    assert await staff.texts(".others .question p") == [HEADACHE, "8", "since Tuesday", ALLERGY]
+    await staff.page.get_by_role("link", name="Blocks").click()
+    await expect(staff.page.get_by_role("region", name="Active session")).to_contain_text("penicillin")
+    memory = (await _facts_of(chat))[0]
+    await staff.page.goto(f"{server.url}/memory?id={memory}")
+    await staff.page.get_by_role("textbox", name=re.compile("Why do you need")).first.fill("ticket 7")
+    await staff.page.get_by_role("button", name="Show").first.click()
+    await staff.until_text("h2", "A memory of ann")
+    await expect(staff.page.get_by_role("button", name="Correct")).to_have_count(0)
+    assert staff.failures == []
+
+
+async def _facts_of(chat: Chat) -> list[str]:
+    found = await chat.page.evaluate("fetch('/v1/memories?kind=fact').then((answer) => answer.json())")
+    return [each["id"] for each in found["items"]]
+
+
+async def test_summaries_have_a_tab_of_their_own(server: RealServer, profile: BrowserContext) -> None:
+    chat = await Chat.open(profile, server.address_for("sara"))
+    await chat.until_connected()
+    await chat.page.goto(f"{server.url}/memory?kind=summary")
+    await chat.until_text(".empty", "Nothing was summed up yet")
+
+    async def one_summary(route: Route) -> None:
+        page = await (await route.fetch()).json()
+        page["items"] = [{**SUMMARY, "content": "They talked about a headache."}]
+        await route.fulfill(json=page)
+
+    await chat.page.route(re.compile(r"/v1/memories\?.*kind=summary"), one_summary)
+    await chat.page.reload()
+
+    await chat.until_text(".memory", "They talked about a headache.")
+    await expect(chat.page.get_by_role("tab", name="Summaries")).to_have_attribute("aria-selected", "true")
+    await chat.page.goto(f"{server.url}/traces")
+    types = chat.page.locator("label:has(span:text-is('Type')) option")
+    assert {"summary", "user"} <= set(await types.all_inner_texts())
+    assert chat.failures == []
+
+
+async def test_rotations_are_marked_on_the_slider(server: RealServer, profile: BrowserContext) -> None:
+    chat = await Chat.open(profile, server.address_for("rosa"))
+    await say_all(chat, *[f"I have had a headache for {number} days" for number in range(1, 24)])
+    await chat.page.get_by_role("link", name="Blocks").click()
+
+    await chat.until_present(".slider-mark")
+    await chat.page.locator(".rotations button").first.click()
+    turn = re.search(r"turn=(\d+)", chat.page.url)
+    assert turn is not None
+    await chat.page.goto(f"{server.url}/overview")
+    links = chat.page.get_by_role("region", name="Rotations").get_by_role("link")
+    await links.first.click()
+    await expect(chat.page.locator("tbody tr").first).to_contain_text(turn[1])
+    assert "/rotations" in chat.page.url
     assert chat.failures == []
 
 

@@ -6,7 +6,7 @@ The pictures are in `.cache/screenshots`, to be looked at.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 import pytest
@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Page, Route, ViewportS
 
 from tests.browser.support.chat import Chat
 from tests.browser.support.real_server import RealServer
-from tests.browser.support.signed_in import SignedIn, open_first_conversation, server, signed_in
+from tests.browser.support.signed_in import SignedIn, open_first_conversation, say_all, server, signed_in
 from tools.setup.browser import CONNECTED
 from tools.setup.toolchain import CHECKOUT
 
@@ -38,6 +38,8 @@ VIEWS = {
     "traces": ".trace-rows [role=row]",
     "overview": ".chart svg",
     "turns": "tbody tr",
+    "rotations": "tbody tr, .empty",
+    "alarms": "tbody tr",
 }
 """Each view, and what shows that it has loaded."""
 
@@ -47,8 +49,34 @@ EMPTY = {
     "/traces": "Write a message in the chat",
     "/overview": "write a message in the chat",
     "/alarms": "There are none in this period",
+    "/turns": "There are none in this period",
+    "/rotations": "There are none in this period",
+    "/chat/{conversation}/blocks": "This conversation has no turns yet",
+    "/retrievals/{retrieval}": "0",
 }
 """What each view says to somebody who has never written anything."""
+
+
+MAKE_EMPTY_THINGS = """(async () => {
+  const headers = { "Content-Type": "application/json" };
+  const ask = (method, path, body) => fetch(path, { method, headers, body }).then((answer) => answer.json());
+  const { id } = await ask("POST", "/v1/conversations");
+  await ask("POST", "/v1/memories/search", JSON.stringify({ query: "headache" }));
+  const { items } = await ask("GET", "/v1/retrievals");
+  return { conversation: id, retrieval: items[0].id };
+})()"""
+"""A conversation without a turn, and a search that found nothing."""
+DANGER = "I have crushing chest pain and I cannot breathe"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def alarmed(server: RealServer, chromium: Browser) -> AsyncIterator[SignedIn]:
+    """A profile in which a person has told of an emergency."""
+    profile = await chromium.new_context()
+    chat = await Chat.open(profile, server.address_for("alma"))
+    await say_all(chat, DANGER)
+    yield SignedIn(profile, chat.page.url)
+    await profile.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -73,11 +101,12 @@ async def addresses(server: RealServer, signed_in: SignedIn) -> Mapping[str, str
 async def test_a_view_can_be_used_by_everybody(
     chromium: Browser,
     signed_in: SignedIn,
+    alarmed: SignedIn,
     addresses: Mapping[str, str],
     view: str,
     look: Literal["light", "dark", "phone"],
 ) -> None:
-    profile = await _same_person(chromium, signed_in, look)
+    profile = await _same_person(chromium, alarmed if view == "alarms" else signed_in, look)
     chat = await Chat.open(profile, addresses[view])
     await chat.until_present(VIEWS[view])
     await _until_settled(chat.page)
@@ -95,19 +124,23 @@ async def test_a_view_with_nothing_in_it_says_what_to_do(
 ) -> None:
     chat = await Chat.open(profile, server.address_for("nobody"))
     await chat.until_connected()
-    await chat.page.goto(server.url + path)
+    made = await chat.run(MAKE_EMPTY_THINGS)
+    await chat.page.goto(server.url + path.format(**made))
 
     await chat.until_text("main", EMPTY[path])
+    await _until_settled(chat.page)
 
-    await chat.page.screenshot(path=PICTURES / f"empty{path.replace('/', '-')}.png")
+    name = re.sub(r"[{}]", "", path).replace("/", "-")
+    await chat.page.screenshot(path=PICTURES / f"empty{name}.png")
     assert await _serious_findings(chat.page) == []
 
 
-@pytest.mark.parametrize("view", [view for view in VIEWS if view != "chat"])
+@pytest.mark.parametrize("view", VIEWS)
 async def test_a_view_says_that_it_loads_and_what_to_do_when_that_fails(
-    chromium: Browser, signed_in: SignedIn, addresses: Mapping[str, str], view: str
+    chromium: Browser, signed_in: SignedIn, alarmed: SignedIn, addresses: Mapping[str, str], view: str
 ) -> None:
-    profile, answer = await _same_person(chromium, signed_in, "light"), asyncio.Event()
+    person, answer = alarmed if view == "alarms" else signed_in, asyncio.Event()
+    profile = await _same_person(chromium, person, "light")
 
     async def break_down(route: Route) -> None:
         await answer.wait()
@@ -129,6 +162,60 @@ async def test_a_view_says_that_it_loads_and_what_to_do_when_that_fails(
     await chat.page.get_by_role("button", name="Try again").first.click()
     await chat.until_present(VIEWS[view])
     await profile.close()
+
+
+async def test_pages_and_dialogs_that_no_address_opens_can_be_used_by_everybody(
+    server: RealServer, chromium: Browser, signed_in: SignedIn, profile: BrowserContext
+) -> None:
+    stranger = await Chat.open(profile, server.url)
+    await stranger.until_text(".notice", "You are not signed in")
+    own = await _same_person(chromium, signed_in, "light")
+    chat = await Chat.open(own, f"{server.url}/chat/a/b/c")
+    await chat.until_text("main", "There is no such page")
+    found = {
+        "sign-in": await _looked_at(stranger, "sign-in"),
+        "not-found": await _looked_at(chat, "not-found"),
+    }
+
+    await chat.page.goto(f"{server.url}/traces")
+    await chat.page.locator(VIEWS["traces"]).first.click()
+    await chat.until_present(".open-trace blockquote")
+    found["open-trace"] = await _looked_at(chat, "open-trace")
+    await chat.page.goto(f"{server.url}/memory")
+    await chat.page.get_by_role("button", name="Forget").first.click()
+    await chat.until_present("dialog[open] .dialog-text")
+    await _until_settled(chat.page)
+    found["forget"] = await _looked_at(chat, "forget")
+    await chat.page.keyboard.press("Escape")
+    await chat.page.route(re.compile(r"/v1/memories/conflicts"), _contradict)
+    await chat.page.reload()
+    await chat.until_present(".conflict")
+    found["contradictions"] = await _looked_at(chat, "contradictions")
+
+    assert {name: each for name, each in found.items() if each} == {}
+    assert chat.failures == stranger.failures == []
+    await own.close()
+
+
+async def _looked_at(chat: Chat, name: str) -> list[str]:
+    """What axe finds on the page, of which a picture is taken."""
+    await chat.page.screenshot(path=PICTURES / f"{name}.png")
+    return await _serious_findings(chat.page)
+
+
+async def _contradict(route: Route) -> None:
+    """Answer with two memories that contradict each other."""
+    page = await route.request.frame.evaluate(
+        "fetch('/v1/memories?kind=fact&texts=true').then((answer) => answer.json())"
+    )
+    fact = {**page["items"][0], "person": "ann", "subject": "person", "value": "x", "history": []}
+    pair = {
+        "about": fact["about"],
+        "subject": "person",
+        "current": fact,
+        "other": {**fact, "id": "mem_other"},
+    }
+    await route.fulfill(json={"items": [pair], "next": None})
 
 
 async def test_the_whole_page_works_with_the_keyboard(

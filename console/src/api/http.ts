@@ -21,6 +21,9 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
+/** The most entries that the server puts into a page. */
+export const LARGEST_PAGE = 200;
+
 let reason = "";
 
 /** Why staff reads the memory of others. It is sent with every later request, and the server keeps it in a trace. */
@@ -37,6 +40,18 @@ export function address(path: string, query: Query = {}): string {
 
 export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
   return request<T>("GET", address(path, query), undefined, signal);
+}
+
+/** All entries of a list, page by page. */
+export async function getAll<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page: Page<T> = await get(path, { ...query, limit: LARGEST_PAGE, cursor }, signal);
+    items.push(...page.items);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  return items;
 }
 
 /** A file that the server makes. */

@@ -232,7 +232,7 @@ export interface TurnFacts {
   readonly createdAt: string;
 }
 
-export const MEMORY_KINDS = ["fact", "utterance", "user", "imported"] as const;
+export const MEMORY_KINDS = ["fact", "utterance", "summary", "user", "imported"] as const;
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
 
 /** A memory in a list. Texts are null unless they were asked for, which one can do for one's own only. */
@@ -253,6 +253,8 @@ export interface MemoryFacts {
 }
 
 export interface WholeMemory extends MemoryFacts {
+  /** Whose it is; a pseudonym for an analyst. */
+  readonly person: string;
   readonly subject: string | null;
   /** What a fact says, such as `penicillin`; null for other memories. */
   readonly value: string | null;
@@ -274,6 +276,9 @@ export interface Lineage {
   readonly restsOn: readonly WholeMemory[];
   readonly derived: readonly WholeMemory[];
   readonly changes: readonly { readonly number: number; readonly action: string; readonly actor: string; readonly createdAt: string }[];
+  /** The cursors of further parts of `derived` and `changes`; null at their ends. */
+  readonly nextDerived: string | null;
+  readonly nextChanges: string | null;
   readonly uses: readonly { readonly traceId: string; readonly conversationId: string; readonly messageId: string | null; readonly action: string; readonly createdAt: string }[];
 }
 
@@ -290,6 +295,23 @@ export interface TranscriptMessage {
   readonly role: string;
   readonly superseded: boolean;
   readonly content: string;
+}
+
+/** What the person noted about a message or an answer; about the whole conversation if `messageId` is null. */
+export interface NoteText {
+  readonly id: string;
+  readonly messageId: string | null;
+  readonly content: string;
+}
+
+/** Turns `first` to `last` moved to the archive. `turn` was being written then; null if it was by hand. */
+export interface Rotation {
+  readonly conversationId: string;
+  readonly turn: number | null;
+  readonly first: number;
+  readonly last: number;
+  readonly count: number;
+  readonly createdAt: string;
 }
 
 export interface SafetyEventFacts {

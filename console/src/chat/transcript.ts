@@ -150,6 +150,13 @@ export function recalledMemories({ traces }: Exchange): number {
   return new Set(recalled.map(({ memoryId }) => memoryId)).size;
 }
 
+/** The notes about a message or its answers: those that the server knew, then those that were written here since. */
+export function allNotes(exchange: Exchange, known: readonly { readonly id: string; readonly messageId: string | null; readonly content: string }[]): Note[] {
+  const written = new Set(exchange.notes.map(({ id }) => id));
+  const earlier = known.filter(({ id, messageId }) => !written.has(id) && messageId !== null && isAbout(exchange, messageId));
+  return [...earlier.toReversed().map(({ id, content }): Note => ({ id, text: content, state: "delivered" })), ...exchange.notes];
+}
+
 /** Mark an answer as stopped. That may be known before the answer starts, before it ends, or after. */
 function stop(transcript: Transcript, target: string): Transcript {
   const exchange = transcript.find((one) => isAbout(one, target));

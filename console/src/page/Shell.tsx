@@ -1,14 +1,13 @@
 /** The frame around every view: the name, links to the views, the state of the connection, signing out. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { get } from "../api/http.ts";
-import type { Session } from "../api/types.ts";
 import type { Connection } from "../protocol/index.ts";
 import { ConfirmedButton } from "../parts/ConfirmedButton.tsx";
 import { SignInNotice } from "./SignInNotice.tsx";
 import { conversationIn } from "./address.ts";
 import { useChat } from "./useChat.ts";
+import { useRoles } from "./useRoles.ts";
 
 const STATES: Record<Connection["state"], string> = {
   closed: "Not connected",
@@ -85,8 +84,7 @@ function Unknown({ connection }: { connection: Connection }) {
 
 /** The local key has all roles on this machine, and the page says so. */
 function Roles({ person }: { person: string }) {
-  const session = useQuery({ queryKey: ["session", person], queryFn: () => get<Session>("/v1/session"), staleTime: Infinity, retry: false });
-  const roles = session.data?.roles ?? [];
+  const roles = useRoles(person);
   if (roles.length < 2) return null;
   const text = roles.length > 5 ? "all roles" : roles.join(", ");
   return (

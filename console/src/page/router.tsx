@@ -119,13 +119,22 @@ const overview = createRoute({
 const turns = createRoute({
   getParentRoute: () => root,
   path: "/turns",
-  validateSearch: (search: Record<string, unknown>): Period & { specialist?: string | undefined; error?: string | undefined; slowerThan?: number | undefined } => ({
+  validateSearch: (search: Record<string, unknown>): Period & { specialist?: string | undefined; error?: string | undefined; slowerThan?: number | undefined; station?: string | undefined; stationSlowerThan?: number | undefined } => ({
     ...period(search),
     specialist: text(search["specialist"]),
     error: text(search["error"]),
-    slowerThan: typeof search["slowerThan"] === "number" ? search["slowerThan"] : undefined,
+    slowerThan: number(search["slowerThan"]),
+    station: text(search["station"]),
+    stationSlowerThan: number(search["stationSlowerThan"]),
   }),
   component: lazyRouteComponent(() => import("../views/overview/Rows.tsx"), "Turns"),
+});
+
+const rotations = createRoute({
+  getParentRoute: () => root,
+  path: "/rotations",
+  validateSearch: (search: Record<string, unknown>): Period => period(search),
+  component: lazyRouteComponent(() => import("../views/overview/Rows.tsx"), "Rotations"),
 });
 
 const alarms = createRoute({
@@ -142,13 +151,17 @@ interface BlocksSearch {
   readonly revision?: number | undefined;
 }
 
+function number(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
 function positive(value: unknown): number | undefined {
   return Number.isInteger(value) && Number(value) > 0 ? Number(value) : undefined;
 }
 
 export function createPages(chatStore: Chat, queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([chat.addChildren([current, conversation]), blocks, why, journey, memory, traces, overview, turns, alarms]),
+    routeTree: root.addChildren([chat.addChildren([current, conversation]), blocks, why, journey, memory, traces, overview, turns, rotations, alarms]),
     context: { chat: chatStore, queries },
     defaultPreload: false,
     defaultErrorComponent: Broken,

@@ -1,5 +1,6 @@
 """`/v1/conversations`: starts, lists, shows, renames and archives conversations; tokens for their rooms."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -166,6 +167,7 @@ def build_resource(resources: Resources, pseudonyms: Pseudonyms, body_limit: int
             str | None, Query(max_length=128, description="Those of one person; for operators and privacy.")
         ] = None,
         status: Literal["active", "archived"] | None = None,
+        begun: Annotated[Literal["true"] | None, Query(description="Only those that have a turn.")] = None,
         search: Annotated[
             str | None,
             Query(min_length=1, max_length=200, description="A text in titles or messages; only your own."),
@@ -175,7 +177,7 @@ def build_resource(resources: Resources, pseudonyms: Pseudonyms, body_limit: int
     ) -> Page[ConversationFacts]:
         """List conversations, the most recently active first, without their messages."""
         caller = caller_of(request)
-        which = _wanted(caller, of, person, status, search)
+        which = replace(_wanted(caller, of, person, status, search), begun=True if begun else None)
         after = read_position(cursor)
         found = await store.read(lambda tx: tx.pages.conversations(which, after, limit + 1))
         return page_of(

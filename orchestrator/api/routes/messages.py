@@ -1,4 +1,4 @@
-"""`/v1/conversations/{id}/messages` and `/v1/messages/{id}`: what was said."""
+"""`/v1/conversations/{id}/messages`, `/v1/messages/{id}` and notes: what was said and noted."""
 
 from fastapi import APIRouter, Request
 
@@ -12,14 +12,16 @@ from orchestrator.api.answers import (
     Page,
     number_cursor,
     page_of,
+    position_cursor,
     problems,
     read_number,
+    read_position,
 )
 from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.inspection.looks import trace_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.api.pages import MessageEntry
+from orchestrator.store.repositories.api.pages import MessageEntry, NoteEntry
 from orchestrator.store.rows import Message
 
 
@@ -57,6 +59,15 @@ class Said(Answer):
     role: str
     status: str
     superseded: bool
+    content: str
+    created_at: Moment
+
+
+class NoteText(Answer):
+    """What the person noted about a message; about the whole conversation if `message_id` is null."""
+
+    id: str
+    message_id: str | None
     content: str
     created_at: Moment
 
@@ -99,6 +110,23 @@ def build_router(resources: Resources) -> APIRouter:
 
         found = await store.write(read)
         return page_of(found, limit, lambda each: number_cursor(each.sequence_number), lambda each: each)
+
+    @router.get("/v1/conversations/{conversation_id}/notes", responses=problems(404))
+    async def show_notes(
+        request: Request, conversation_id: Id, limit: Limit = 50, cursor: Cursor = None
+    ) -> Page[NoteText]:
+        """Show the notes of a conversation, the newest first. If staff reads them, a trace says so."""
+        caller, reason, after = caller_of(request), reason_of(request), read_position(cursor)
+
+        def read(tx: Transaction) -> list[NoteEntry]:
+            row, look = texts_of(tx, caller, conversation_id, reason)
+            found = tx.pages.notes(row.id, after, limit + 1)
+            if shown := found[:limit]:
+                trace_text(tx, row.id, look, f"{len(shown)} notes")
+            return found
+
+        found = await store.write(read)
+        return page_of(found, limit, lambda each: position_cursor(each.position), NoteText.model_validate)
 
     @router.get("/v1/messages/{message_id}", responses=problems(404))
     async def show_one(request: Request, message_id: Id) -> WholeMessage:

@@ -1,4 +1,4 @@
-"""`/v1/overview`: how the installation does, in numbers; `/v1/turns`: the turns behind them. No texts."""
+"""`/v1/overview`: how the installation does; `/v1/turns`, `/v1/rotations`: the rows behind the numbers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, Literal
@@ -23,7 +23,7 @@ from orchestrator.api.answers import (
 from orchestrator.api.ports import Resources
 from orchestrator.errors import INVALID_FIELD, AnamnesisError
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.api.pages import RunFilter
+from orchestrator.store.repositories.api.pages import RotationFilter, RunFilter
 from orchestrator.wire.ids import ID_PATTERN
 
 USUAL: Final = timedelta(days=30)
@@ -110,6 +110,17 @@ class TurnFacts(Answer):
     created_at: Moment
 
 
+class Rotation(Answer):
+    """Turns `first` to `last` moved to the archive. `turn` was being written then; null if it was by hand."""
+
+    conversation_id: str
+    turn: int | None
+    first: int
+    last: int
+    count: int
+    created_at: Moment
+
+
 def build_router(resources: Resources) -> APIRouter:
     """Build the routes."""
     router = APIRouter(tags=["overview"])
@@ -138,6 +149,14 @@ def build_router(resources: Resources) -> APIRouter:
 
         return await store.read(read)
 
+    _add_rows(router, resources)
+    return router
+
+
+def _add_rows(router: APIRouter, resources: Resources) -> None:
+    """Add the lists of the rows behind the numbers."""
+    store = resources.store
+
     @router.get("/v1/turns", responses=problems())
     async def show_turns(
         request: Request,
@@ -149,6 +168,11 @@ def build_router(resources: Resources) -> APIRouter:
         slower_than: Annotated[
             float | None, Query(alias="slowerThan", ge=0, le=1e9, description="At least so many ms.")
         ] = None,
+        station: Annotated[Name, Query(description="Only turns that passed this station.")] = None,
+        station_slower_than: Annotated[
+            float | None,
+            Query(alias="stationSlowerThan", ge=0, le=1e9, description="At least so many ms in `station`."),
+        ] = None,
         since: GivenTime | None = None,
         until: GivenTime | None = None,
         limit: Limit = 50,
@@ -156,19 +180,37 @@ def build_router(resources: Resources) -> APIRouter:
     ) -> Page[TurnFacts]:
         """List attempts at turns, newest first: the rows behind the numbers of the overview."""
         person, after = person_of(caller_of(request), of), read_position(cursor)
+        if station_slower_than is not None and station is None:
+            raise AnamnesisError(INVALID_FIELD, field="stationSlowerThan", rule="needs a `station`")
         which = RunFilter(
             conversation_id=conversation,
             specialist=specialist,
             error=error,
             failed=True if failed else None,
             slower_than=slower_than,
+            station=station,
+            station_slower_than=station_slower_than,
             since=since,
             until=until,
         )
         found = await store.read(lambda tx: tx.pages.runs(which, after, limit + 1, user_id=person))
         return page_of(found, limit, lambda entry: position_cursor(entry.position), TurnFacts.model_validate)
 
-    return router
+    @router.get("/v1/rotations", responses=problems())
+    async def show_rotations(
+        request: Request,
+        of: Of = "me",
+        conversation: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
+        since: GivenTime | None = None,
+        until: GivenTime | None = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Page[Rotation]:
+        """List when old turns were moved to the archive, the latest first."""
+        person, after = person_of(caller_of(request), of), read_position(cursor)
+        which = RotationFilter(conversation_id=conversation, user_id=person, since=since, until=until)
+        found = await store.read(lambda tx: tx.pages.rotations(which, after, limit + 1))
+        return page_of(found, limit, lambda entry: position_cursor(entry.position), Rotation.model_validate)
 
 
 def _period(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:

@@ -9,7 +9,9 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-VIEWS: Final = frozenset({"chat", "why", "retrievals", "memory", "traces", "overview", "turns", "alarms"})
+VIEWS: Final = frozenset(
+    {"chat", "why", "retrievals", "memory", "traces", "overview", "turns", "rotations", "alarms"}
+)
 """How the addresses of the page's views begin. The page itself reads the rest of such an address."""
 
 NOT_BUILT: Final = """<!doctype html>

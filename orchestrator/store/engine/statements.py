@@ -107,6 +107,11 @@ class Statement(Generic[T]):
         self._statement, self._make, self._keys = statement, make, keys
         self._compiled: dict[str, _Compiled] = {}
 
+    @property
+    def query(self) -> Any:
+        """The statement as it was written, to be made part of another one."""
+        return self._statement
+
     def all(self, connection: Connection, dialect: Dialect, given: dict[str, Any]) -> list[T]:
         """Every record."""
         compiled = self._for(dialect)

@@ -34,6 +34,7 @@ REVISIONS: Final = (
     "0014",
     "0015",
     "0016",
+    "0017",
 )
 """All versions of the schema, oldest first. This program needs the last."""
 

@@ -38,6 +38,7 @@ TABLE = {
     ("POST", CONVERSATION + "/token"): (200, 404, 200, 403, 403, 403, 403),
     ("GET", CONVERSATION + "/messages"): (200, 404, 403, 200, 200, 200, 403),
     ("GET", CONVERSATION + "/transcript"): (200, 404, 403, 403, 200, 200, 403),
+    ("GET", CONVERSATION + "/notes"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", CONVERSATION + "/export"): (200, 404, 403, 403, 403, 200, 403),
     ("GET", "/v1/messages/{message_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/messages/{message_id}/explanation"): (200, 404, 403, 403, 200, 200, 403),
@@ -63,6 +64,7 @@ TABLE = {
     ("GET", "/v1/retrievals"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/retrievals/{retrieval_id}"): (200, 404, 403, 403, 200, 200, 403),
     ("GET", "/v1/overview"): (200, 200, 403, 200, 200, 200, 403),
+    ("GET", "/v1/rotations"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/turns"): (200, 200, 403, 200, 200, 200, 403),
     ("GET", "/v1/traces"): (200, 200, 403, 200, 200, 200, 200),
     ("GET", "/v1/traces/export"): (200, 200, 403, 200, 200, 200, 200),
@@ -93,6 +95,7 @@ LISTS = (
     "/v1/retrievals",
     "/v1/overview",
     "/v1/turns",
+    "/v1/rotations",
 )
 
 

@@ -187,6 +187,41 @@ async def test_contradictions_are_shown_side_by_side(address: str, tmp_path: Pat
 
 
 @on_both_databases
+async def test_contradictions_and_the_changes_of_a_memory_come_in_pages(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site:
+        for number in range(5):
+            source = {"kind": "likes", "value": str(number), "conflict": f"change_{number // 3}"}
+            source["said_at"] = f"2026-01-0{number + 1}T10:00:00.000Z"
+            await add(site, id=f"mem_{number}", content=f"{number}", source_type="fact", source_info=source)
+        (tea,) = await remember(site, "I like tea")
+        for rating in (1, 2, 3):
+            await site.http.patch(f"{HERE}/{tea}", headers=site.person(), json={"rating": rating})
+        for number in range(3):
+            await add(site, id=f"made_{number}", content="x", source_info={"utterances": [tea]})
+
+        first = await site.get(f"{HERE}/conflicts", limit=2)
+        second = await site.get(f"{HERE}/conflicts", limit=2, cursor=first["next"])
+        lineage = await site.get(f"{HERE}/{tea}/lineage", limit=2)
+        rest = await site.get(
+            f"{HERE}/{tea}/lineage",
+            limit=2,
+            changesCursor=lineage["nextChanges"],
+            derivedCursor=lineage["nextDerived"],
+        )
+
+        pairs = [(each["current"]["id"], each["other"]["id"]) for each in first["items"] + second["items"]]
+        assert pairs == [("mem_4", "mem_3"), ("mem_2", "mem_1"), ("mem_2", "mem_0")]
+        assert second["next"] is None
+        assert [each["number"] for each in lineage["changes"] + rest["changes"]] == sorted(
+            each["number"] for each in lineage["changes"] + rest["changes"]
+        )
+        assert (len(lineage["changes"]), len(rest["changes"])) == (2, 2)
+        made = {each["id"] for each in lineage["derived"] + rest["derived"]}
+        assert made == {"made_0", "made_1", "made_2"}
+        assert (rest["nextChanges"], rest["nextDerived"]) == (None, None)
+
+
+@on_both_databases
 async def test_staff_reads_a_memory_with_a_reason_and_leaves_a_trace_of_it(
     address: str, tmp_path: Path
 ) -> None:

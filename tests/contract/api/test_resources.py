@@ -23,9 +23,10 @@ from orchestrator.api.access.roles import Role
 from orchestrator.api.answers import position_cursor
 from orchestrator.api.routes.memory import exports, traces
 from orchestrator.api.server import listening
+from orchestrator.inspection.looks import Look, trace_text
 from orchestrator.ops.clock import as_text
 from orchestrator.store.engine.database import Transaction
-from orchestrator.store.repositories.api.pages import Position
+from orchestrator.store.repositories.api.pages import Position, RunFilter
 from orchestrator.store.rows import Trace
 from tests.contract.api.serving import Site, a_site, a_talk
 from tests.support.memory.memories import import_texts
@@ -48,6 +49,47 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
 async def traces_by(site: Site, actor: str) -> list[Trace]:
     """The stored traces of an actor."""
     return await site.orchestrator.store.read(lambda tx: tx.unit.find(Trace, "created_at", actor=actor))
+
+
+@on_both_databases
+async def test_empty_conversations_do_not_fill_a_list_of_those_that_began(
+    address: str, tmp_path: Path
+) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        for _ in range(5):
+            await site.http.post(HERE, headers=site.person())
+
+        page = await site.get(HERE, limit=3, begun="true")
+        every = await site.get(HERE, limit=3)
+
+        assert [each["id"] for each in page["items"]] == [peer.conversation_id]
+        assert page["next"] is None
+        assert {each["turns"] for each in every["items"]} == {0}
+
+
+@on_both_databases
+async def test_notes_are_shown_in_pages_and_to_staff_with_a_trace(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID) as peer:
+        here = peer.conversation_id
+        message = (await site.get(f"{HERE}/{here}/messages"))["items"][0]["id"]
+
+        def note(tx: Transaction) -> None:
+            for text in ("one", "two", "three"):
+                tx.notes.add(here, text, created_by=ANN, message_id=message)
+
+        await site.orchestrator.store.write(note)
+        eve = await site.staff(Role.OPERATOR, reason="ticket 7")
+
+        page = await site.get(f"{HERE}/{here}/notes", limit=2)
+        rest = await site.get(f"{HERE}/{here}/notes", limit=2, cursor=page["next"])
+        await site.get(f"{HERE}/{here}/notes", eve)
+        of_bob = await site.http.get(f"{HERE}/{here}/notes", headers=site.person(BOB))
+
+        notes = page["items"] + rest["items"]
+        assert {each["content"] for each in notes} == {"one", "two", "three"}
+        assert ({each["messageId"] for each in notes}, rest["next"]) == ({message}, None)
+        assert [each.content for each in await traces_by(site, "operator:eve")] == ["read 3 notes"]
+        assert problem(of_bob) == (404, "not_found")
 
 
 # --- conversations -----------------------------------------------------------------------------------------
@@ -617,6 +659,57 @@ async def test_the_overview_counts_and_its_rows_can_be_listed(address: str, tmp_
         order = {"since": "2024-02-01T00:00:00Z", "until": "2024-01-01T00:00:00Z"}
         refused = await site.http.get("/v1/overview", headers=site.person(), params=order)
         assert problem(refused) == (422, "invalid_field")
+
+
+@on_both_databases
+async def test_turns_are_found_by_the_time_of_one_station(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site, a_talk(site, SAID, "8", "yes"):
+
+        def slow_down(tx: Transaction) -> str:
+            newest = tx.pages.runs(RunFilter(), None, 1)[0].id
+            slow = "UPDATE station_times SET milliseconds = 9000 WHERE station = 'answer' AND run_id = "
+            tx.unit.connection.execute(f"{slow}'{newest}'")
+            return newest
+
+        newest = await site.orchestrator.store.write(slow_down)
+        slow = await site.get("/v1/turns", station="answer", stationSlowerThan=8000)
+        elsewhere = await site.get("/v1/turns", station="read", stationSlowerThan=8000)
+        passed = await site.get("/v1/turns", station="read")
+        refused = await site.http.get("/v1/turns", headers=site.person(), params={"stationSlowerThan": 1})
+
+        assert [each["id"] for each in slow["items"]] == [newest]
+        assert slow["items"][0]["milliseconds"] < 8000
+        assert elsewhere["items"] == []
+        assert len(passed["items"]) == 3
+        assert problem(refused) == (422, "invalid_field")
+
+
+@on_both_databases
+async def test_the_traces_of_many_conversations_come_in_one_order(address: str, tmp_path: Path) -> None:
+    async with a_site(address, tmp_path) as site:
+
+        def fill(tx: Transaction) -> None:
+            for number in range(30):
+                here = tx.conversations.create(ANN, id=f"conv_{number}").id
+                memory = tx.blocks.memory_ids(here)["active_session"]
+                look = Look("operator:eve", "ticket 7")
+                for _ in range(1 + number % 3):
+                    trace_text(tx, here, look, memory)
+
+        await site.orchestrator.store.write(fill)
+        pages: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = await site.get("/v1/traces", limit=7, **({"cursor": cursor} if cursor else {}))
+            pages, cursor = pages + page["items"], page["next"]
+            if cursor is None:
+                break
+        of_all = await site.get("/v1/traces", await site.staff(Role.OPERATOR), of="all", limit=200)
+        none = await site.get("/v1/traces", action="updated")
+
+        assert len(pages) == 60
+        assert pages == of_all["items"]
+        assert none["items"] == []
 
 
 # --- downloads ---------------------------------------------------------------------------------------------

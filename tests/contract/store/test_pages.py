@@ -2,7 +2,9 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,23 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.api.pages import (
     ConversationFilter,
     Position,
+    RotationEntry,
+    RotationFilter,
     SafetyFilter,
     TraceEntry,
     TraceFilter,
-    _given,
+    _given_of_traces,
     _traces_page,
 )
 from orchestrator.store.repositories.api.replies import ABANDONED, KEPT
+from orchestrator.store.repositories.turn.traces import STAFF_ROLES
+from orchestrator.store.rows import STAFF_READ, ArchivedTurn, BlockRevision
 from tests.support.builders import HandClock
 from tests.support.stored_turns import PERSON, FinishedTurn, a_trace, take_turn
 
 OTHER = "bob"
 DIGEST = "0" * 64
+HISTORY = "conversation_history"
 
 
 def a_turn(store: Store, clock: HandClock, person: str = PERSON) -> FinishedTurn:
@@ -221,20 +228,68 @@ def test_an_archived_turn_is_listed_with_its_size(loose_store: Store, clock: Han
     assert loose_store.read_now(lambda tx: tx.pages.archived_turns(here, 1, 10)) == []
 
 
+def test_each_of_many_rotations_names_the_turn_that_wrote_the_history_then(
+    loose_store: Store, clock: HandClock
+) -> None:
+    here, many = a_turn(loose_store, clock).conversation_id, 250
+    latest = loose_store.read_now(
+        lambda tx: tx.unit.find(BlockRevision, "revision", conversation_id=here, label=HISTORY)
+    )[-1]
+
+    def rotate_often(tx: Transaction) -> None:
+        for number in range(1, many + 1):
+            at = tx.now + timedelta(minutes=number)
+            wrote = at + timedelta(milliseconds=5)
+            tx.unit.insert(ArchivedTurn(here, number, "{}", DIGEST, True, at))
+            revision, turn = latest.revision + number, number + 20
+            tx.unit.insert(
+                replace(latest, revision=revision, previous_digest=DIGEST, turn=turn, created_at=wrote)
+            )
+
+    loose_store.write_now(rotate_often)
+    found: list[RotationEntry] = []
+    while True:
+        after = found[-1].position if found else None
+        page = loose_store.read_now(partial(_rotations, RotationFilter(user_id=PERSON), after))
+        found += page
+        if not page:
+            break
+    of_other = loose_store.read_now(partial(_rotations, RotationFilter(user_id=OTHER), None))
+    last_two = RotationFilter(conversation_id=here, since=found[1].created_at)
+
+    assert [each.first for each in found] == list(range(many, 0, -1))
+    assert all((each.last, each.count, each.turn) == (each.first, 1, each.first + 20) for each in found)
+    assert of_other == []
+    assert loose_store.read_now(partial(_rotations, last_two, None)) == found[:2]
+
+
+def _rotations(which: RotationFilter, after: Position | None, tx: Transaction) -> list[RotationEntry]:
+    return tx.pages.rotations(which, after, 100)
+
+
 @pytest.mark.parametrize(
     ("which", "index"),
     [
         (TraceFilter(), "ix_alicia_memory_used_time"),
         (TraceFilter(conversation_id="c"), "ix_alicia_memory_used_in_conversation"),
-        (TraceFilter(action="stored"), "ix_alicia_memory_used_time"),
-        (TraceFilter(by_staff=True), "ix_alicia_memory_used_of_message"),
+        (TraceFilter(conversation_id="c", action="stored"), "ix_alicia_memory_used_in_conversation"),
+        (
+            TraceFilter(conversation_id="c", label="l", memory_type="t"),
+            "ix_alicia_memory_used_in_conversation",
+        ),
+        (TraceFilter(action="stored"), "ix_alicia_memory_used_action"),
+        (TraceFilter(memory_type="fact"), "ix_alicia_memory_used_type"),
+        (TraceFilter(label="active_session"), "ix_alicia_memory_used_label"),
+        (TraceFilter(actor="operator"), "ix_alicia_memory_used_role"),
+        (TraceFilter(actor="operator:eve"), "ix_alicia_memory_used_actor"),
+        (TraceFilter(by_staff=True), "ix_alicia_memory_used_staff"),
     ],
 )
 def test_a_page_of_traces_is_read_from_an_index_without_sorting(
     sqlite_template: Path, which: TraceFilter, index: str
 ) -> None:
     """The plan of SQLite, which does not depend on what is in the table."""
-    statement = _traces_page(tuple(sorted(_given(which))), True)._for(
+    statement = _traces_page(tuple(sorted(_given_of_traces(which))), True)._for(
         SQLiteDialect_pysqlite(paramstyle="qmark")
     )
     with closing(sqlite3.connect(sqlite_template)) as connection:
@@ -243,6 +298,10 @@ def test_a_page_of_traces_is_read_from_an_index_without_sorting(
 
     assert index in plan[0]
     assert not any("TEMP B-TREE FOR ORDER BY" in step for step in plan)
+
+
+def test_the_index_of_the_reads_of_staff_has_all_their_roles() -> None:
+    assert all(f"'{role}:'" in STAFF_READ for role in STAFF_ROLES)
 
 
 # --- API keys and kept replies -----------------------------------------------------------------------------

@@ -9,7 +9,10 @@ import { Conversation } from "./Conversation.tsx";
 import { ConversationList } from "./ConversationList.tsx";
 import { MemoryMenu, useMemoryDisplay } from "./MemoryMenu.tsx";
 import { Notices } from "./Notices.tsx";
+import { OthersConversation } from "./OthersConversation.tsx";
+import { readsOthers, useRoles } from "../useRoles.ts";
 import { useEarlierQuestions } from "./useEarlierQuestions.ts";
+import { useNotes } from "./useNotes.ts";
 
 export function ChatPage() {
   const { chat, view } = useChat();
@@ -22,6 +25,11 @@ export function ChatPage() {
   const regenerate = useCallback((answer: string) => chat.regenerate(answer), [chat]);
   const edit = useCallback((message: string, text: string) => chat.edit(message, text), [chat]);
   const note = useCallback((message: string, text: string) => chat.note(message, text), [chat]);
+  const noted = useNotes(conversationId, person !== null && transcript.length > 0);
+  const isStaff = readsOthers(useRoles(person));
+  const { conversationId: wanted } = useParams({ strict: false });
+  const others = connection.state === "refused" && isStaff && wanted !== undefined ? wanted : null;
+  const blocksOf = others ?? (transcript.length > 0 ? conversationId : "");
   const usable = ready && connection.state !== "elsewhere" && connection.state !== "refused";
   return (
     <div className="chat" data-memory={display}>
@@ -38,33 +46,41 @@ export function ChatPage() {
           <button type="button" className="list-toggle" aria-expanded={listShown} onClick={() => setListShown(!listShown)}>
             Conversations
           </button>
-          {transcript.length > 0 && (
-            <Link to="/chat/$conversationId/blocks" params={{ conversationId }} className="button">
+          {blocksOf && (
+            <Link to="/chat/$conversationId/blocks" params={{ conversationId: blocksOf }} className="button">
               Blocks
             </Link>
           )}
           <MemoryMenu display={display} onChange={setDisplay} />
         </div>
-        <Conversation
-          transcript={transcript}
-          questions={questions}
-          signedIn={person !== null}
-          display={display}
-          onAskAgain={askAgain}
-          onRegenerate={usable ? regenerate : null}
-          onEdit={usable ? edit : null}
-          onNote={usable ? note : null}
-        />
+        {others !== null ? (
+          <OthersConversation id={others} />
+        ) : (
+          <Conversation
+            transcript={transcript}
+            questions={questions}
+            noted={noted}
+            signedIn={person !== null}
+            display={display}
+            onAskAgain={askAgain}
+            onRegenerate={usable ? regenerate : null}
+            onEdit={usable ? edit : null}
+            onNote={usable ? note : null}
+          />
+        )}
         <footer>
           <Notices
             connection={connection}
+            reading={others !== null}
             notices={notices}
             onDismiss={(notice) => chat.dismiss(notice)}
             onReopen={() => chat.reopen()}
             onStartOver={startOver}
           />
           {model && <p className="model-note">{model}</p>}
-          <Composer person={person} enabled={usable} onSay={(text) => chat.say(text)} onStop={transcript.some(isAwaited) ? () => chat.stop() : null} />
+          {others === null && (
+            <Composer person={person} enabled={usable} onSay={(text) => chat.say(text)} onStop={transcript.some(isAwaited) ? () => chat.stop() : null} />
+          )}
           <p className="caution">Anamnesis is not a doctor. In an emergency, call your local emergency number.</p>
         </footer>
       </div>

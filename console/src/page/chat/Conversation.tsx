@@ -2,7 +2,8 @@
 
 import { Link } from "@tanstack/react-router";
 import { memo, useEffect, useRef, useState, type FormEvent, type UIEvent } from "react";
-import { isAwaited, recalledMemories, type Answer, type Exchange, type Question, type Safety, type Transcript } from "../../chat/transcript.ts";
+import { allNotes, isAwaited, recalledMemories, type Answer, type Exchange, type Question, type Safety, type Transcript } from "../../chat/transcript.ts";
+import type { NoteText } from "../../api/types.ts";
 import type { MemoryDisplay } from "./MemoryMenu.tsx";
 import { Traces } from "./Traces.tsx";
 import type { EarlierQuestion, Questions } from "./useEarlierQuestions.ts";
@@ -18,6 +19,8 @@ interface ConversationProps {
   transcript: Transcript;
   /** The texts of messages that the transcript does not have. */
   questions: Questions;
+  /** Notes that the server knows; the transcript has only those that were written here. */
+  noted: readonly NoteText[];
   signedIn: boolean;
   display: MemoryDisplay;
   onAskAgain: (exchange: Exchange) => void;
@@ -27,7 +30,7 @@ interface ConversationProps {
   onNote: ((message: string, text: string) => void) | null;
 }
 
-export function Conversation({ transcript, questions, signedIn, display, onAskAgain, onRegenerate, onEdit, onNote }: ConversationProps) {
+export function Conversation({ transcript, questions, noted, signedIn, display, onAskAgain, onRegenerate, onEdit, onNote }: ConversationProps) {
   const { window, content, watch } = useScrolling(transcript.length);
   const idle = !transcript.some(isAwaited);
   return (
@@ -40,6 +43,7 @@ export function Conversation({ transcript, questions, signedIn, display, onAskAg
               key={exchange.id}
               exchange={exchange}
               earlier={exchange.question === null ? (questions.get(exchange.id) ?? null) : null}
+              noted={noted}
               display={display}
               onAskAgain={isLatest ? onAskAgain : null}
               onRegenerate={isLatest && idle ? onRegenerate : null}
@@ -88,6 +92,7 @@ interface ExchangeProps {
   exchange: Exchange;
   /** The text of the message, if it was written elsewhere. */
   earlier: EarlierQuestion | null;
+  noted: readonly NoteText[];
   display: MemoryDisplay;
   /** The three actions are null unless it is the latest: only that can be answered again. */
   onAskAgain: ((exchange: Exchange) => void) | null;
@@ -96,8 +101,9 @@ interface ExchangeProps {
   onNote: ((message: string, text: string) => void) | null;
 }
 
-const OneExchange = memo(function OneExchange({ exchange, earlier, display, onAskAgain, onRegenerate, onEdit, onNote }: ExchangeProps) {
-  const { question, answers, traces, failure, superseded, notes } = exchange;
+const OneExchange = memo(function OneExchange({ exchange, earlier, noted, display, onAskAgain, onRegenerate, onEdit, onNote }: ExchangeProps) {
+  const { question, answers, traces, failure, superseded } = exchange;
+  const notes = allNotes(exchange, noted);
   const hasText = question || earlier !== null || answers.length > 0 || failure;
   if (!hasText && display !== "panel") return null;
   const latest = answers.at(-1);

@@ -62,17 +62,17 @@ function Found({ person, current, steps, search, archived, onOpen }: FoundProps)
   useEffect(() => void queries.invalidateQueries({ queryKey: [LIST] }), [queries, steps, current]);
   const found = useInfiniteQuery({
     queryKey: [LIST, person, archived, search],
+    // A conversation without a turn has nothing to show; the page starts one when it opens.
     queryFn: ({ pageParam, signal }) =>
-      get<Page<ConversationFacts>>("/v1/conversations", { status: archived ? "archived" : "active", search, limit: PAGE, cursor: pageParam }, signal),
+      get<Page<ConversationFacts>>("/v1/conversations", { status: archived ? "archived" : "active", begun: true, search, limit: PAGE, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: ({ next }) => next ?? undefined,
     placeholderData: keepPreviousData,
   });
   if (found.error && !found.data) return <Failed what="the conversations" error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data) return <Loading what="the conversations" />;
-  // A conversation without a message has nothing to show; the page starts one when it opens.
-  const items = found.data.pages.flatMap((page) => page.items).filter((item) => item.turns > 0);
-  if (items.length === 0) return <Empty>{emptyText(search, archived)}</Empty>;
+  const items = found.data.pages.flatMap((page) => page.items);
+  if (items.length === 0 && !found.hasNextPage) return <Empty>{emptyText(search, archived)}</Empty>;
   return (
     <>
       <ul>

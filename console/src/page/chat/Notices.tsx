@@ -6,13 +6,15 @@ import { SignInNotice } from "../SignInNotice.tsx";
 
 interface NoticesProps {
   connection: Connection;
+  /** The refused conversation is shown, because staff may read it. */
+  reading: boolean;
   notices: readonly Notice[];
   onDismiss: (notice: Notice) => void;
   onReopen: () => void;
   onStartOver: () => void;
 }
 
-export function Notices({ connection, notices, onDismiss, onReopen, onStartOver }: NoticesProps) {
+export function Notices({ connection, reading, notices, onDismiss, onReopen, onStartOver }: NoticesProps) {
   return (
     <div className="notices" role="alert">
       {connection.state === "unauthenticated" && (
@@ -34,7 +36,7 @@ export function Notices({ connection, notices, onDismiss, onReopen, onStartOver 
           </button>
         </div>
       )}
-      {connection.state === "refused" && (
+      {connection.state === "refused" && !reading && (
         <div className="notice">
           <p>{connection.error.message}</p>
           <button type="button" onClick={onStartOver}>

@@ -1,7 +1,7 @@
 /** The person's own messages of a conversation that this browser has not seen. The server replays only what it sent. */
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { get, type Page } from "../../api/http.ts";
+import { getAll } from "../../api/http.ts";
 import type { TranscriptMessage } from "../../api/types.ts";
 import type { Transcript } from "../../chat/transcript.ts";
 
@@ -14,7 +14,6 @@ export interface EarlierQuestion {
 export type Questions = ReadonlyMap<string, EarlierQuestion>;
 
 const NONE: Questions = new Map();
-const PAGE = 200;
 
 /** The messages by their ids; those that are not read yet are missing. */
 export function useEarlierQuestions(conversationId: string, transcript: Transcript): Questions {
@@ -30,12 +29,6 @@ export function useEarlierQuestions(conversationId: string, transcript: Transcri
 }
 
 async function readQuestions(conversationId: string, signal: AbortSignal): Promise<Questions> {
-  const questions = new Map<string, EarlierQuestion>();
-  let cursor: string | undefined;
-  do {
-    const page: Page<TranscriptMessage> = await get(`/v1/conversations/${conversationId}/transcript`, { limit: PAGE, cursor }, signal);
-    for (const { id, role, content, superseded } of page.items) if (role === "user") questions.set(id, { text: content, superseded });
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined);
-  return questions;
+  const messages = await getAll<TranscriptMessage>(`/v1/conversations/${conversationId}/transcript`, {}, signal);
+  return new Map(messages.filter(({ role }) => role === "user").map(({ id, content, superseded }) => [id, { text: content, superseded }]));
 }

@@ -23,7 +23,7 @@ export function ArchivedTurns({ conversationId }: { conversationId: string }) {
   return (
     <section className="archived" aria-label="Archived turns">
       <h3>Archived turns</h3>
-      {turns.length === 0 && <p className="quiet-text">No turn has been archived. The oldest turns move here when the history is 85 % full.</p>}
+      {turns.length === 0 && <p className="quiet-text">No turn has been archived. The oldest turns move here when the history is long: usually after 20 turns, or when it is 85 % full.</p>}
       {turns.map((turn) => (
         <OneArchived key={turn.turnId} path={path} turn={turn} />
       ))}

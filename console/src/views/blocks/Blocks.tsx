@@ -9,6 +9,7 @@ import { Diff } from "../../parts/Diff.tsx";
 import { Empty, Loaded } from "../../parts/States.tsx";
 import { compare } from "../../parts/compare.ts";
 import { actor, count, day, title, words } from "../../parts/format.ts";
+import { useChat } from "../../page/useChat.ts";
 import { ArchivedTurns } from "./ArchivedTurns.tsx";
 import { Gauge } from "./Gauge.tsx";
 import { Revisions } from "./Revisions.tsx";
@@ -37,6 +38,7 @@ function OfConversation({ conversation }: { conversation: ConversationFacts }) {
   const { id, turns } = conversation;
   const navigate = useNavigate({ from: FROM });
   const search = useSearch({ from: FROM });
+  const { person } = useChat().view;
   const turn = Math.min(search.turn ?? turns, turns);
   const choose = (next: number) => void navigate({ search: (earlier) => ({ ...earlier, turn: next === turns ? undefined : next }), replace: true });
   const compareRevisions = (label: Label | undefined, revision?: number) => void navigate({ search: (earlier) => ({ ...earlier, label, revision }) });
@@ -56,7 +58,7 @@ function OfConversation({ conversation }: { conversation: ConversationFacts }) {
         . Lines that a turn added are marked.
       </p>
       <ValidationState conversationId={id} />
-      <Timeline conversationId={id} turns={turns} turn={turn} onChoose={choose} />
+      <Timeline conversationId={id} isOwn={conversation.person === person} turns={turns} turn={turn} onChoose={choose} />
       <div className="blocks">
         {LABELS.map((label) => (
           <OneBlock key={label} conversationId={id} label={label} turn={turn} isLatest={turn === turns} onHistory={() => compareRevisions(search.label === label ? undefined : label)} historyShown={search.label === label} />
@@ -75,6 +77,7 @@ function ValidationState({ conversationId }: { conversationId: string }) {
     staleTime: Infinity,
     retry: false,
   });
+  if (validation.error) return <p className="quiet-text">Whether the blocks keep every rule could not be checked. {validation.error.message}</p>;
   if (!validation.data) return null;
   const { valid, departures } = validation.data;
   return valid ? (

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
-import { get } from "../../api/http.ts";
+import { LARGEST_PAGE, get } from "../../api/http.ts";
 import type { Lineage, MemoryFacts, WholeMemory } from "../../api/types.ts";
 import { Loaded } from "../../parts/States.tsx";
 import { actor, count, day, moment, words } from "../../parts/format.ts";
@@ -23,7 +23,7 @@ export function Card({ memory, isOwn, opened = false }: CardProps) {
   return (
     <li className="memory" data-pinned={memory.pinned}>
       {correcting ? <Correct memory={memory} onDone={() => setCorrecting(false)} /> : <p className="memory-text">{memory.content ?? <i>The text is not shown in a list.</i>}</p>}
-      <Told memory={memory} />
+      <Told isOwn={isOwn} memory={memory} />
       {isOwn && !correcting && (
         <div className="actions">
           <button type="button" className="quiet" onClick={() => setCorrecting(true)}>
@@ -44,10 +44,10 @@ export function Card({ memory, isOwn, opened = false }: CardProps) {
   );
 }
 
-function Told({ memory: { kind, saidAt, speaker, source, confidence, createdAt } }: { memory: MemoryFacts }) {
+function Told({ isOwn, memory: { kind, saidAt, speaker, source, confidence, createdAt } }: { isOwn: boolean; memory: MemoryFacts }) {
   return (
     <small>
-      {kind === "utterance" ? (speaker ? `${speaker}, ` : "You, ") : "Told "}
+      {kind === "utterance" ? (speaker ? `${speaker}, ` : isOwn ? "You, " : "") : kind === "summary" ? "Summed up " : "Told "}
       {day(saidAt ?? createdAt)}
       {source?.words && kind !== "utterance" && <>: “{source.words}”</>}
       {kind === "fact" && confidence < 0.995 && `, ${Math.round(confidence * 100)} % sure`}
@@ -99,7 +99,7 @@ function Correct({ memory, onDone }: { memory: MemoryFacts; onDone: () => void }
 /** Where the memory comes from, how it changed, and where it was used; read when it is opened. */
 function Origins({ id, opened }: { id: string; opened: boolean }) {
   const [open, setOpen] = useState(opened);
-  const lineage = useQuery({ queryKey: ["lineage", id], queryFn: ({ signal }) => get<Lineage>(`/v1/memories/${id}/lineage`, {}, signal), enabled: open });
+  const lineage = useQuery({ queryKey: ["lineage", id], queryFn: ({ signal }) => readLineage(id, signal), enabled: open });
   return (
     <details className="origins" open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>Where it comes from, and where it was used</summary>
@@ -150,6 +150,24 @@ function Origins({ id, opened }: { id: string; opened: boolean }) {
       )}
     </details>
   );
+}
+
+/** The lineage with all changes and everything that was made from the memory. */
+async function readLineage(id: string, signal: AbortSignal): Promise<Lineage> {
+  const read = (cursors: { changesCursor?: string | undefined; derivedCursor?: string | undefined }) => get<Lineage>(`/v1/memories/${id}/lineage`, { limit: LARGEST_PAGE, ...cursors }, signal);
+  const first = await read({});
+  const [changes, derived] = [[...first.changes], [...first.derived]];
+  for (let next = first.nextChanges; next !== null; ) {
+    const page = await read({ changesCursor: next });
+    changes.push(...page.changes);
+    next = page.nextChanges;
+  }
+  for (let next = first.nextDerived; next !== null; ) {
+    const page = await read({ derivedCursor: next });
+    derived.push(...page.derived);
+    next = page.nextDerived;
+  }
+  return { ...first, changes, derived };
 }
 
 function Pair({ name, value }: { name: string; value: string }) {

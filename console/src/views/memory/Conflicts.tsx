@@ -1,15 +1,22 @@
 /** Memories that contradict each other, side by side. */
 
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { get } from "../../api/http.ts";
+import { get, type Page } from "../../api/http.ts";
 import type { Conflict } from "../../api/types.ts";
 import { title } from "../../parts/format.ts";
 import { Card } from "./Card.tsx";
 
+const PAGE = 10;
+
 export function Conflicts() {
-  const conflicts = useQuery({ queryKey: ["conflicts"], queryFn: ({ signal }) => get<{ items: readonly Conflict[] }>("/v1/memories/conflicts", {}, signal) });
-  const items = conflicts.data?.items ?? [];
+  const conflicts = useInfiniteQuery({
+    queryKey: ["conflicts"],
+    queryFn: ({ pageParam, signal }) => get<Page<Conflict>>("/v1/memories/conflicts", { limit: PAGE, cursor: pageParam }, signal),
+    initialPageParam: "",
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  const items = conflicts.data?.pages.flatMap((page) => page.items) ?? [];
   if (items.length === 0) return null;
   return (
     <section className="conflicts" aria-label="Contradictions">
@@ -28,6 +35,11 @@ export function Conflicts() {
           </ul>
         </div>
       ))}
+      {conflicts.hasNextPage && (
+        <button type="button" onClick={() => void conflicts.fetchNextPage()} disabled={conflicts.isFetchingNextPage}>
+          Show more
+        </button>
+      )}
     </section>
   );
 }

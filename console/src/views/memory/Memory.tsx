@@ -8,6 +8,7 @@ import { get, type Page } from "../../api/http.ts";
 import { MEMORY_KINDS, type MemoryFacts, type MemoryKind, type WholeMemory } from "../../api/types.ts";
 import { Empty, Failed, Loaded, Loading } from "../../parts/States.tsx";
 import { title } from "../../parts/format.ts";
+import { useChat } from "../../page/useChat.ts";
 import { Card } from "./Card.tsx";
 import { Conflicts } from "./Conflicts.tsx";
 import { UndoBar, UndoProvider } from "./undo.tsx";
@@ -16,12 +17,14 @@ const PAGE = 50;
 const TABS: Record<MemoryKind, { name: string; empty: string }> = {
   fact: { name: "Facts", empty: "Nothing lasting is known yet. Facts such as allergies, medicines and conditions appear here when they are told in the chat." },
   utterance: { name: "In your words", empty: "Nothing was said yet. What you write in the chat appears here, word for word." },
+  summary: { name: "Summaries", empty: "Nothing was summed up yet. After some messages, and when a conversation pauses, what you talked about is summed up here." },
   user: { name: "Added by hand", empty: "Nothing was added by hand." },
   imported: { name: "Imported", empty: "Nothing was imported. The command `anamnesis memory import` reads memories from files." },
 };
 
 export function Memory() {
   const search = useSearch({ from: "/memory" });
+  if (search.id) return <One id={search.id} />;
   return (
     <main id="content" className="view" tabIndex={-1}>
       <h2>{search.person ? `Memory of ${search.person}` : "Your memory"}</h2>
@@ -32,7 +35,7 @@ export function Memory() {
       </p>
       <UndoProvider>
         <UndoBar />
-        {search.id ? <One id={search.id} /> : <All person={search.person} kind={search.kind ?? "fact"} words={search.q ?? ""} archived={search.archived === true} />}
+        <All person={search.person} kind={search.kind ?? "fact"} words={search.q ?? ""} archived={search.archived === true} />
       </UndoProvider>
     </main>
   );
@@ -40,19 +43,27 @@ export function Memory() {
 
 function One({ id }: { id: string }) {
   const memory = useQuery({ queryKey: ["memory", id], queryFn: ({ signal }) => get<WholeMemory>(`/v1/memories/${id}`, {}, signal) });
+  const own = useChat().view.person;
+  const person = memory.data && memory.data.person !== own ? memory.data.person : undefined;
   return (
-    <>
-      <p>
-        <Link to="/memory">← All memories</Link>
+    <main id="content" className="view" tabIndex={-1}>
+      <h2>{person ? `A memory of ${person}` : memory.data ? "Your memory" : "A memory"}</h2>
+      <p className="lead">
+        <Link to="/memory" search={{ person }}>
+          ← All memories
+        </Link>
       </p>
-      <Loaded query={memory} what="the memory">
-        {(data) => (
-          <ul className="rows">
-            <Card memory={data} isOwn opened />
-          </ul>
-        )}
-      </Loaded>
-    </>
+      <UndoProvider>
+        <UndoBar />
+        <Loaded query={memory} what="the memory">
+          {(data) => (
+            <ul className="rows">
+              <Card memory={data} isOwn={!person} opened />
+            </ul>
+          )}
+        </Loaded>
+      </UndoProvider>
+    </main>
   );
 }
 

@@ -64,7 +64,7 @@ function Charts({ numbers, of }: { numbers: Numbers; of: Of }) {
       <Chart title="Turns per day" text={`${count(sum(turnsPerDay.map((one) => one.turns)), "turn")}, ${sum(turnsPerDay.map((one) => one.failed))} failed`} links={turnsPerDay.map(({ day, turns: all }) => <Link key={day} to="/turns" search={{ ...dayRange(day), of }}>{day}: {count(all, "turn")}</Link>)}>
         <Bars data={turns} name="day" bars={[["turns", "turns", COLOURS.main], ["failed", "failed", COLOURS.alarm]]} />
       </Chart>
-      <Chart title="Time per station, in milliseconds" text="Half of the turns are faster than p50, one in a hundred is slower than p99." links={stations.map(({ name, p99, count: all }) => <Link key={name} to="/turns" search={{ since, until, of, slowerThan: p99 }}>{capital(words(name))}: {milliseconds(p99)} at p99 of {count(all, "run")}; turns that took longer in all</Link>)}>
+      <Chart title="Time per station, in milliseconds" text="Half of the turns are faster than p50, one in a hundred is slower than p99." links={stations.map(({ name, p99, count: all }) => <Link key={name} to="/turns" search={{ since, until, of, station: name, stationSlowerThan: p99 }}>{capital(words(name))}: {milliseconds(p99)} at p99 of {count(all, "run")}; the slowest ones</Link>)}>
         <Bars data={stations.map((station) => ({ ...station, name: words(station.name) }))} name="name" bars={[["p50", "p50", COLOURS.main], ["p95", "p95", COLOURS.second], ["p99", "p99", COLOURS.third]]} />
       </Chart>
       <Chart title="Who answered" text="How many turns each specialist answered, and how sure the routing was on average." links={routing.map(({ specialist, turns: all, confidence }) => <Link key={specialist} to="/turns" search={{ since, until, of, specialist }}>{actor(specialist)}: {count(all, "turn")}{confidence !== null && `, ${percent(confidence)} sure`}</Link>)}>
@@ -73,7 +73,7 @@ function Charts({ numbers, of }: { numbers: Numbers; of: Of }) {
       <Chart title="Alarms" text={`${sum(alarms.map((one) => one.certain))} certain, ${sum(alarms.map((one) => one.possible))} possible`} links={(["certain", "possible"] as const).map((certainty) => <Link key={certainty} to="/alarms" search={{ since, until, of, certainty }}>The {certainty} ones</Link>)}>
         <Bars data={danger} name="day" bars={[["certain", "certain", COLOURS.alarm], ["possible", "possible", COLOURS.second]]} />
       </Chart>
-      <Chart title="Rotations" text={`Old turns were archived ${count(sum(rotations.map((one) => one.count)), "time")}.`} links={rotations.map(({ day, count: all }) => <Link key={day} to="/traces" search={{ ...dayRange(day), of, label: "conversation_history", action: "updated" }}>{day}: {all}</Link>)}>
+      <Chart title="Rotations" text={`Old turns were archived ${count(sum(rotations.map((one) => one.count)), "time")}.`} links={rotations.map(({ day, count: all }) => <Link key={day} to="/rotations" search={{ ...dayRange(day), of }}>{day}: {all}</Link>)}>
         <Bars data={rotated} name="day" bars={[["count", "rotations", COLOURS.main]]} />
       </Chart>
       <Chart title="Errors" text={errors.length === 0 ? "No turn ended with an error." : "Turns that ended with an error."} links={errors.map(({ name, count: all }) => <Link key={name} to="/turns" search={{ since, until, of, error: name }}>{words(name)}: {all}</Link>)}>

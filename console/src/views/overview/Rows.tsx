@@ -1,10 +1,10 @@
-/** The rows behind the charts: turns, and safety events. Each links to why the answer was given. */
+/** The rows behind the charts: turns and safety events, with links to why an answer was given, and rotations. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { get, type Page, type Query } from "../../api/http.ts";
-import type { SafetyEventFacts, TurnFacts } from "../../api/types.ts";
+import type { Rotation, SafetyEventFacts, TurnFacts } from "../../api/types.ts";
 import { Empty, Failed, Loading } from "../../parts/States.tsx";
 import { actor, milliseconds, moment, percent, title, words } from "../../parts/format.ts";
 
@@ -40,12 +40,35 @@ export function Alarms() {
   );
 }
 
+export function Rotations() {
+  const search = useSearch({ from: "/rotations" });
+  return (
+    <List<Rotation> name="Rotations" path="/v1/rotations" query={{ ...search }} columns={["When", "In turn", "Archived turns", ""]}>
+      {({ createdAt, turn, first, last, conversationId }) => [
+        moment(createdAt),
+        turn ?? "by hand",
+        `${first} to ${last}`,
+        <Link key="blocks" to="/chat/$conversationId/blocks" params={{ conversationId }} search={{ turn: turn ?? undefined }}>
+          blocks
+        </Link>,
+      ]}
+    </List>
+  );
+}
+
 function Why({ messageId }: { messageId: string }) {
   return (
     <Link to="/why/$messageId" params={{ messageId }}>
       why
     </Link>
   );
+}
+
+/** What tells a row from the others: its id, or where and when it was. */
+interface Row {
+  readonly id?: string;
+  readonly conversationId: string;
+  readonly createdAt: string;
 }
 
 interface ListProps<T> {
@@ -56,7 +79,7 @@ interface ListProps<T> {
   children: (row: T) => readonly ReactNode[];
 }
 
-function List<T extends { readonly id: string }>({ name, path, query, columns, children }: ListProps<T>) {
+function List<T extends Row>({ name, path, query, columns, children }: ListProps<T>) {
   const found = useInfiniteQuery({
     queryKey: [path, query],
     queryFn: ({ pageParam, signal }) => get<Page<T>>(path, { ...query, limit: 100, cursor: pageParam }, signal),
@@ -90,7 +113,7 @@ function List<T extends { readonly id: string }>({ name, path, query, columns, c
             </thead>
             <tbody>
               {rows.map((row) => (
-                <tr key={row.id}>
+                <tr key={row.id ?? row.conversationId + row.createdAt}>
                   {children(row).map((cell, index) => (
                     <td key={index}>{cell}</td>
                   ))}

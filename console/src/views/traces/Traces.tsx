@@ -4,16 +4,16 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState, type FormEvent } from "react";
 import { get, getFile, type Page } from "../../api/http.ts";
-import { LABELS, type TraceFacts } from "../../api/types.ts";
+import { LABELS, MEMORY_KINDS, type TraceFacts } from "../../api/types.ts";
 import { Empty, Failed, Loading } from "../../parts/States.tsx";
 import { count, words } from "../../parts/format.ts";
 import { TraceTable } from "./TraceTable.tsx";
 import { OpenTrace } from "./OpenTrace.tsx";
-import { merged, toCsv, toJsonLines } from "./rows.ts";
+import { merged } from "./rows.ts";
 import { useLive } from "./useLive.ts";
 
 const PAGE = 200;
-const MOST_EXPORTED = 100_000;
+const FORMATS = { csv: "CSV", jsonl: "JSON Lines", parquet: "Parquet" } as const;
 
 export function Traces() {
   const { id, ...filter } = useSearch({ from: "/traces" });
@@ -99,7 +99,7 @@ function Filters() {
         <span className="quiet-text small">Type</span>
         <select value={search.type ?? ""} onChange={({ target }) => change({ type: target.value || undefined })}>
           <option value="">all</option>
-          {["memory_block", "fact", "utterance", "imported"].map((type) => (
+          {["memory_block", ...MEMORY_KINDS].map((type) => (
             <option key={type} value={type}>
               {words(type)}
             </option>
@@ -133,28 +133,13 @@ function Filters() {
 
 type Query = Parameters<typeof useLive>[0];
 
+/** The server makes the files, in one request each. */
 function Exports({ filter }: { filter: Query }) {
   const [busy, setBusy] = useState("");
-  const save = async (name: string, type: string, write: (rows: readonly TraceFacts[]) => string) => {
-    try {
-      const rows: TraceFacts[] = [];
-      let cursor: string | undefined;
-      do {
-        const page: Page<TraceFacts> = await get("/v1/traces", { ...filter, limit: PAGE, cursor });
-        rows.push(...page.items);
-        cursor = page.next ?? undefined;
-        setBusy(`Reading: ${count(rows.length, "trace")} …`);
-      } while (cursor !== undefined && rows.length < MOST_EXPORTED);
-      download(name, new Blob([write(rows)], { type }));
-      setBusy(cursor === undefined ? "" : `Only the newest ${count(rows.length, "trace")} were saved. Use the filters for earlier ones.`);
-    } catch (error) {
-      setBusy(error instanceof Error ? error.message : "The traces could not be saved.");
-    }
-  };
-  const saveParquet = async () => {
+  const save = async (format: keyof typeof FORMATS) => {
     setBusy("Reading …");
     try {
-      download("traces.parquet", await getFile("/v1/traces/export", { ...filter, format: "parquet" }));
+      download(`traces.${format}`, await getFile("/v1/traces/export", { ...filter, format }));
       setBusy("");
     } catch (error) {
       setBusy(error instanceof Error ? error.message : "The traces could not be saved.");
@@ -165,15 +150,11 @@ function Exports({ filter }: { filter: Query }) {
       <span role="status" className="small">
         {busy}
       </span>
-      <button type="button" onClick={() => void save("traces.csv", "text/csv", toCsv)}>
-        Save as CSV
-      </button>
-      <button type="button" onClick={() => void save("traces.jsonl", "application/x-ndjson", toJsonLines)}>
-        Save as JSON Lines
-      </button>
-      <button type="button" onClick={() => void saveParquet()}>
-        Save as Parquet
-      </button>
+      {Object.entries(FORMATS).map(([format, name]) => (
+        <button key={format} type="button" onClick={() => void save(format as keyof typeof FORMATS)}>
+          Save as {name}
+        </button>
+      ))}
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { LABELS, type Explanation } from "../../api/types.ts";
 import { Json } from "../../parts/Json.tsx";
 import { Loaded } from "../../parts/States.tsx";
 import { actor, count, milliseconds, moment, percent, title, words } from "../../parts/format.ts";
+import { useIsOwn } from "../../page/useIsOwn.ts";
 import { ModelRequests } from "./ModelRequests.tsx";
 import { Waterfall } from "./Waterfall.tsx";
 import { spans, stationSpans } from "./spans.ts";
@@ -29,6 +30,7 @@ export function Why() {
 }
 
 function Story({ explanation }: { explanation: Explanation }) {
+  const isOwn = useIsOwn(explanation.conversationId);
   const { conversationId, turn, state, error, attempts, message, answer, tools, steps, stations, modelRequests, previousMessageId, nextMessageId } = explanation;
   return (
     <>
@@ -58,7 +60,7 @@ function Story({ explanation }: { explanation: Explanation }) {
         </Link>
       </nav>
       <ol className="story">
-        <Station name="You wrote">
+        <Station name={isOwn ? "You wrote" : "The person wrote"}>
           <blockquote className="question">{message.content}</blockquote>
         </Station>
         <Safety explanation={explanation} />

@@ -17,9 +17,11 @@ from orchestrator.api.answers import (
     Limit,
     Moment,
     Page,
+    number_cursor,
     page_of,
     position_cursor,
     problems,
+    read_number,
     read_position,
 )
 from orchestrator.api.body import read_body, read_json, request_body
@@ -38,6 +40,7 @@ from orchestrator.inspection.memories import MemoryDecisions
 from orchestrator.inspection.memory_views import (
     Conflict,
     Lineage,
+    LineagePart,
     MemoryView,
     conflicts_of,
     lineage_of,
@@ -180,12 +183,17 @@ class Use(Answer):
 
 
 class WholeLineage(Answer):
-    """Where a memory comes from, what was made from it, how it changed, and its latest uses."""
+    """Where a memory comes from, what was made from it, how it changed, and its latest uses.
+
+    `derived` and `changes` are pages; `next_derived` and `next_changes` are the cursors of the next ones.
+    """
 
     memory: WholeMemory
     rests_on: tuple[WholeMemory, ...]
     derived: tuple[WholeMemory, ...]
+    next_derived: str | None = None
     changes: tuple[LedgerLine, ...]
+    next_changes: str | None = None
     uses: tuple[Use, ...]
 
 
@@ -196,12 +204,6 @@ class Contradiction(Answer):
     subject: str | None
     current: WholeMemory
     other: WholeMemory
-
-
-class Contradictions(Answer):
-    """All contradictions in a person's memory."""
-
-    items: tuple[Contradiction, ...]
 
 
 def build_router(resources: Resources, pseudonyms: Pseudonyms, body_limit: int) -> APIRouter:
@@ -254,11 +256,13 @@ def _add_lists(router: APIRouter, resources: Resources) -> None:
         )
 
     @router.get(f"{PATH}/conflicts", responses=problems())
-    async def show_conflicts(request: Request) -> Contradictions:
+    async def show_conflicts(
+        request: Request, limit: Limit = 50, cursor: Cursor = None
+    ) -> Page[Contradiction]:
         """Show which of your memories contradict each other, side by side."""
-        caller = caller_of(request)
-        found = await store.read(lambda tx: conflicts_of(tx, caller.person))
-        return Contradictions(items=tuple(map(_contradiction, found)))
+        caller, after = caller_of(request), read_position(cursor)
+        found = await store.read(lambda tx: conflicts_of(tx, caller.person, after, limit + 1))
+        return page_of(found, limit, lambda each: position_cursor(each.position), _contradiction)
 
 
 def _add_reads(router: APIRouter, resources: Resources, pseudonyms: Pseudonyms) -> None:
@@ -285,13 +289,20 @@ def _add_reads(router: APIRouter, resources: Resources, pseudonyms: Pseudonyms) 
         return _whole(found, Names(caller_of(request), pseudonyms))
 
     @router.get(f"{PATH}/{{memory_id}}/lineage", responses=problems(404))
-    async def show_lineage(request: Request, memory_id: Id) -> WholeLineage:
+    async def show_lineage(
+        request: Request,
+        memory_id: Id,
+        limit: Limit = 50,
+        changes_cursor: Annotated[str | None, Query(alias="changesCursor", max_length=500)] = None,
+        derived_cursor: Annotated[str | None, Query(alias="derivedCursor", max_length=500)] = None,
+    ) -> WholeLineage:
         """Show where a memory comes from, what was made from it, how it changed, and where it was used."""
 
         def read(tx: Transaction, owner: str, found: MemoryView) -> Lineage:
-            return lineage_of(tx, owner, found)
+            return lineage_of(tx, owner, found, part)
 
-        return _lineage(await look(request, memory_id, read), Names(caller_of(request), pseudonyms))
+        part = LineagePart(read_number(changes_cursor, 0), read_position(derived_cursor), limit + 1)
+        return _lineage(await look(request, memory_id, read), Names(caller_of(request), pseudonyms), limit)
 
     @router.get(f"{PATH}/{{memory_id}}/deletion", responses=problems(404))
     async def preview(request: Request, memory_id: Id) -> Deletion:
@@ -453,13 +464,24 @@ def _whole(found: MemoryView, names: Names) -> WholeMemory:
     return shown.model_copy(update={"person": names.person(found.user_id)})
 
 
-def _lineage(found: Lineage, names: Names) -> WholeLineage:
+def _lineage(found: Lineage, names: Names, limit: int) -> WholeLineage:
+    derived = page_of(
+        found.derived, limit, lambda each: position_cursor(each.position), lambda each: _whole(each, names)
+    )
+    changes = page_of(
+        found.changes,
+        limit,
+        lambda each: number_cursor(each.number),
+        lambda each: _change_as_seen(each, found.memory.user_id, names),
+    )
     uses = map(Use.model_validate, found.uses)
     return WholeLineage(
         memory=_whole(found.memory, names),
         rests_on=tuple(_whole(each, names) for each in found.rests_on),
-        derived=tuple(_whole(each, names) for each in found.derived),
-        changes=tuple(_change_as_seen(each, found.memory.user_id, names) for each in found.changes),
+        derived=derived.items,
+        next_derived=derived.next,
+        changes=changes.items,
+        next_changes=changes.next,
         uses=tuple(
             each.model_copy(update={"actor": names.actor(each.actor) if each.actor else None})
             for each in uses

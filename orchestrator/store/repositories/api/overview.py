@@ -6,36 +6,17 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Text, bindparam, distinct, func, or_, select
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import GenericFunction
+from sqlalchemy import ColumnElement, bindparam, distinct, func, or_, select
 
 from orchestrator.store.engine.statements import Statement
 from orchestrator.store.engine.unit import Unit
+from orchestrator.store.expressions import Day
 from orchestrator.store.rows import ArchivedTurn, Conversation, SafetyEvent, StationTime, Turn, TurnRun
 
 _PERCENTILES: Final = (50, 95, 99)
 
 _turns, _runs, _stations = Turn.table, TurnRun.table, StationTime.table
 _events, _archive, _conversations = SafetyEvent.table, ArchivedTurn.table, Conversation.table
-
-
-class _Day(GenericFunction[str]):
-    """The day of a time in UTC, such as 2026-11-18."""
-
-    type = Text()
-    inherit_cache = True
-
-
-@compiles(_Day, "sqlite")
-def _day_on_sqlite(function: _Day, compiler: SQLCompiler, **options: Any) -> str:
-    return f"substr({compiler.process(function.clauses, **options)}, 1, 10)"
-
-
-@compiles(_Day, "postgresql")
-def _day_on_postgres(function: _Day, compiler: SQLCompiler, **options: Any) -> str:
-    return f"to_char({compiler.process(function.clauses, **options)} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +130,7 @@ def _within(query: Any, at: ColumnElement[Any], here: ColumnElement[Any], of_per
 
 @cache
 def _turns_by_day(of_person: bool) -> Statement[DayOfTurns]:
-    day = _Day(_turns.c.created_at)
+    day = Day(_turns.c.created_at)
     query = select(day, func.count(), func.count(_turns.c.error))
     query = _within(query, _turns.c.created_at, _turns.c.conversation_id, of_person)
     return Statement(query.group_by(day).order_by(day), DayOfTurns)
@@ -187,7 +168,7 @@ def _routes(of_person: bool) -> Statement[Route]:
 @cache
 def _alarms(of_person: bool) -> Statement[DayOfAlarms]:
     table = _events.c
-    day = _Day(table.created_at)
+    day = Day(table.created_at)
     certain = func.count(distinct(table.message_id)).filter(table.certainty == "certain")
     dangerous = func.count(distinct(table.message_id))
     query = select(day, certain, dangerous - certain).where(table.certainty.is_not(None))
@@ -200,7 +181,7 @@ def _rotations(of_person: bool) -> Statement[DayOfRotations]:
     table = _archive.c
     at_once = select(table.conversation_id, table.archived_at).where(table.has_left).distinct()
     each = _within(at_once, table.archived_at, table.conversation_id, of_person).subquery()
-    day = _Day(each.c.archived_at)
+    day = Day(each.c.archived_at)
     return Statement(select(day, func.count()).group_by(day).order_by(day), DayOfRotations)
 
 

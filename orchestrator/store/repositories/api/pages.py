@@ -4,7 +4,7 @@ A page is read from an index, starting after the last entry of the page before. 
 depend on how many rows there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Select,
     Table,
     Text,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -28,22 +30,27 @@ from sqlalchemy import (
 )
 from sqlalchemy import cast as cast_type
 
-from orchestrator.store.engine.statements import Statement
+from memory_blocks.models import Label
+from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.engine.types import JsonObject
 from orchestrator.store.engine.unit import Unit
+from orchestrator.store.expressions import ActorRole, TraceLabel
 from orchestrator.store.repositories.conversation.conversations import looks_id
 from orchestrator.store.repositories.memory.memories import MEMORY_BLOCK
-from orchestrator.store.repositories.turn.traces import STAFF_ROLES
 from orchestrator.store.rows import (
+    STAFF_READ,
     ArchivedTurn,
     Block,
     BlockRevision,
     Conversation,
     IndexedMemory,
+    LedgerEntry,
     Memory,
     Message,
+    Note,
     Retrieval,
     SafetyEvent,
+    StationTime,
     ToolUse,
     Trace,
     Turn,
@@ -55,7 +62,8 @@ T = TypeVar("T")
 _conversations, _messages, _traces = Conversation.table, Message.table, Trace.table
 _tools, _events, _turns, _blocks = ToolUse.table, SafetyEvent.table, Turn.table, Block.table
 _revisions, _archive = BlockRevision.table, ArchivedTurn.table
-_runs, _retrievals = TurnRun.table, Retrieval.table
+_runs, _retrievals, _stations = TurnRun.table, Retrieval.table, StationTime.table
+_notes, _ledger = Note.table, LedgerEntry.table
 _memories, _index = Memory.table, IndexedMemory.table
 
 
@@ -228,6 +236,15 @@ class MemoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ConflictEntry:
+    """A memory that contradicts another one, without its content."""
+
+    id: str
+    source_info: JsonObject | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionEntry:
     """A revision of a block in a list, without its text."""
 
@@ -250,13 +267,59 @@ class ArchivedEntry:
     archived_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class NoteEntry:
+    """A note with its text."""
+
+    id: str
+    message_id: str | None
+    content: str
+    created_at: datetime
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RotationEntry:
+    """Turns that left the history block together. `turn` wrote the block then; None if it was by hand."""
+
+    conversation_id: str
+    first: int
+    last: int
+    count: int
+    created_at: datetime
+    turn: int | None
+
+    @property
+    def position(self) -> Position:
+        """Its place in the list."""
+        return Position(self.created_at, self.conversation_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotationFilter:
+    """Which rotations are listed."""
+
+    conversation_id: str | None = None
+    user_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationFilter:
-    """Which conversations are listed. `search` looks for a text in titles and messages."""
+    """Which conversations are listed. `search` looks for a text in titles and messages.
+
+    With `begun`, only those that have a turn.
+    """
 
     user_id: str | None = None
     status: str | None = None
     search: str | None = None
+    begun: Literal[True] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,13 +351,18 @@ class SafetyFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Which attempts at turns are listed. With `failed`, only those that an error ended."""
+    """Which attempts at turns are listed. With `failed`, only those that an error ended.
+
+    `station` is one that the turn passed; it took at least `station_slower_than` milliseconds there.
+    """
 
     conversation_id: str | None = None
     specialist: str | None = None
     error: str | None = None
     failed: Literal[True] | None = None
     slower_than: float | None = None
+    station: str | None = None
+    station_slower_than: float | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -345,7 +413,7 @@ class Pages:
     ) -> list[TraceEntry]:
         """Traces of all conversations of a person, and of staff that looked when there was none."""
         given = _given_of_traces(which)
-        return self._of_person(_traces_page, user_id, given, after, limit, also=(looks_id(user_id),))
+        return self._of_person(_traces_page, user_id, given, after, limit)
 
     def traces_since(self, which: TraceFilter, limit: int) -> list[TraceEntry]:
         """Traces from `which.since` on, oldest first, for a live stream."""
@@ -387,9 +455,18 @@ class Pages:
         """One memory, of anybody, unless it is deleted or represents a block."""
         return self._unit.first(_MEMORY, id=id)
 
-    def in_conflict(self, user_id: str) -> list[MemoryEntry]:
-        """The memories of a person that contradict others, oldest first."""
+    def in_conflict(self, user_id: str) -> list[ConflictEntry]:
+        """The memories of a person that contradict others, without their contents."""
         return self._unit.all(_IN_CONFLICT, user_id=user_id)
+
+    def derived(self, user_id: str, memory_id: str, after: Position | None, limit: int) -> list[MemoryEntry]:
+        """The memories of a person whose source names another memory, the most recently changed first."""
+        given = {"user_id": user_id, "source": f'%"{memory_id}"%'}
+        return self._page(_memories_page, given, after, limit)
+
+    def changes(self, user_id: str, memory_id: str, after: int, limit: int) -> list[LedgerEntry]:
+        """The changes of one memory after that number, in order."""
+        return self._unit.all(_CHANGES, user_id=user_id, memory_id=memory_id, after=after, limit=limit)
 
     def revisions(self, conversation_id: str, label: str, before: int, limit: int) -> list[RevisionEntry]:
         """Revisions of a block below that number, newest first."""
@@ -405,6 +482,14 @@ class Pages:
         """Turns that have left the block, after that turn, in order."""
         return self._unit.all(_ARCHIVED, conversation_id=conversation_id, after=after, limit=limit)
 
+    def notes(self, conversation_id: str, after: Position | None, limit: int) -> list[NoteEntry]:
+        """Notes of a conversation, the newest first."""
+        return self._page(_notes_page, {"conversation_id": conversation_id}, after, limit)
+
+    def rotations(self, which: RotationFilter, after: Position | None, limit: int) -> list[RotationEntry]:
+        """Rotations, the latest first."""
+        return self._page(_rotations_page, _given(which), after, limit)
+
     def _of_person(
         self,
         build: Any,
@@ -412,20 +497,22 @@ class Pages:
         given: dict[str, Any],
         after: Position | None,
         limit: int,
-        *,
-        also: Sequence[str] = (),
     ) -> list[Any]:
-        """Entries of all conversations of a person, and of `also`; if no person is given, of everybody.
+        """Entries of all conversations of a person, and of looks at them; without a person, of everybody.
 
-        Each conversation's entries are read from its index and merged, so that neither the entries of others
-        nor the person's older ones are read.
+        One statement finds the newest entry of each conversation. A page has entries of at most `limit`
+        conversations, those whose newest entries are the latest; only their entries are read, each from its
+        index, and merged. So neither the entries of others nor the person's older ones are read.
         """
         if user_id is None or "conversation_id" in given:
             owned = {} if user_id is None else {"user_id": user_id}
             return self._page(build, {**given, **owned}, after, limit)
-        ids = [*self._unit.all(_CONVERSATION_IDS, user_id=user_id), *also]
+        heads = _heads(build, tuple(sorted(given)), after is not None)
+        owned = {"user_id": user_id, "looks": looks_id(user_id)}
+        found = self._unit.all(heads, **given, **_continued(after), **owned)
+        newest = _latest([(id, at) for id, at in found if at], limit)
         streams = (
-            self._newest_first(build, {**given, "conversation_id": each}, after, limit) for each in ids
+            self._newest_first(build, {**given, "conversation_id": id}, after, limit) for id, _ in newest
         )
         merged = merge(*streams, key=lambda entry: (entry.created_at, entry.id), reverse=True)
         return list(islice(merged, limit))
@@ -443,13 +530,26 @@ class Pages:
 
     def _page(self, build: Any, given: dict[str, Any], after: Position | None, limit: int) -> list[Any]:
         statement = build(tuple(sorted(given)), after is not None)
-        at = {} if after is None else {"after_at": after.at, "after_id": after.id}
-        return self._unit.all(statement, **given, **at, limit=limit)
+        return self._unit.all(statement, **given, **_continued(after), limit=limit)
+
+
+def _latest(heads: list[tuple[str, datetime]], count: int) -> list[tuple[str, datetime]]:
+    """The latest so many, and those that are equally late as the last of them."""
+    if len(heads) <= count:
+        return heads
+    bound = sorted((at for _, at in heads), reverse=True)[count - 1]
+    return [head for head in heads if head[1] >= bound]
+
+
+def _continued(after: Position | None) -> dict[str, Any]:
+    return {} if after is None else {"after_at": after.at, "after_id": after.id}
 
 
 def _given_of_traces(which: TraceFilter) -> dict[str, Any]:
-    actors = {} if which.actor is None else {"actors": f"{_escaped(which.actor)}:%"}
-    return {**_given(which), **actors}
+    given = _given(which)
+    if which.actor is not None and ":" not in which.actor:
+        given["actor_role"] = given.pop("actor")
+    return given
 
 
 def _given(which: Any) -> dict[str, Any]:
@@ -499,33 +599,46 @@ def _conversations_page(given: tuple[str, ...], continued: bool) -> Statement[Co
         "user_id": table.user_id == bindparam("user_id"),
         "status": table.status == bindparam("status"),
         "search": or_(table.title.ilike(bindparam("search"), escape="\\"), said),
+        "begun": exists().where(_turns.c.conversation_id == table.id),
     }
     columns = (table.id, table.user_id, table.title, table.status, table.created_at, table.updated_at)
     page = select(*columns, _TURN_COUNT).where(_alive(_conversations), *(conditions[name] for name in given))
     return Statement(_keyset(page, table.updated_at, table.id, continued), ConversationEntry)
 
 
-_CONVERSATION_IDS: Final = Statement(
-    select(_conversations.c.id).where(
-        _conversations.c.user_id == bindparam("user_id"), _alive(_conversations)
-    ),
-    str,
-)
+@cache
+def _heads(build: Any, given: tuple[str, ...], continued: bool) -> Statement[tuple[str, datetime | None]]:
+    """The conversations of a person, each with the time of its newest entry in a list."""
+    page: Select[Any] = build((*given, IN_CONVERSATION), continued).query
+    columns, here = page.selected_columns, _conversations.c
+    head = page.with_only_columns(columns.created_at).where(columns.conversation_id == here.id).limit(1)
+    newest = head.correlate(_conversations).scalar_subquery()
+    shown = _alive(_conversations) | (here.id == bindparam("looks"))
+    owned = select(here.id, newest).where(here.user_id == bindparam("user_id"), shown)
+    return Statement(owned, lambda id, at: (id, at))
+
+
+IN_CONVERSATION: Final = "in_conversation"
+"""Among the names of what is given: the query will be limited to a conversation, and must use its index."""
+
+
+def _no_index(expression: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The same value, in a form that no index has. SQLite would choose any index over the conversation's."""
+    return func.coalesce(expression, literal_column("''"))
 
 
 def _trace_query(given: tuple[str, ...]) -> Select[Any]:
     table = _traces.c
-    role = [table.actor.like(f"{role}:%") for role in STAFF_ROLES]
+    indexed = _no_index if {"conversation_id", IN_CONVERSATION} & set(given) else lambda found: found
     conditions = {
         **_time_and_owner(_traces),
         "message_id": table.message_id == bindparam("message_id"),
-        "action": table.action == bindparam("action"),
-        "memory_type": table.memory_type == bindparam("memory_type"),
-        "label": exists().where(
-            _blocks.c.memory_id == table.memory_id, _blocks.c.label == bindparam("label")
-        ),
-        "actor": or_(table.actor == bindparam("actor"), table.actor.like(bindparam("actors"), escape="\\")),
-        "by_staff": (table.message_id.is_(None)) & (table.action == "retrieved") & or_(*role),
+        "action": indexed(table.action) == bindparam("action"),
+        "memory_type": indexed(table.memory_type) == bindparam("memory_type"),
+        "label": indexed(TraceLabel(table.meta)) == bindparam("label"),
+        "actor": indexed(table.actor) == bindparam("actor"),
+        "actor_role": indexed(ActorRole(table.actor)) == bindparam("actor_role"),
+        "by_staff": literal_column(STAFF_READ, Integer) == literal_column("1"),
     }
     columns = (
         table.id,
@@ -612,24 +725,64 @@ def _events_page(given: tuple[str, ...], continued: bool) -> Statement[SafetyEnt
         "kind": table.kind == bindparam("kind"),
         "certainty": table.certainty == bindparam("certainty"),
     }
-    page = select(*columns).where(*(conditions[name] for name in given))
+    wanted = (conditions[name] for name in given if name in conditions)
+    page = select(*columns).where(*wanted)
     return Statement(_keyset(page, table.created_at, table.id, continued), SafetyEntry)
 
 
 @cache
 def _runs_page(given: tuple[str, ...], continued: bool) -> Statement[RunEntry]:
-    table = _runs.c
+    table, slow_there = _runs.c, "station_slower_than" in given
     conditions = {
         **_time_and_owner(_runs),
         "specialist": table.specialist == bindparam("specialist"),
         "error": table.error == bindparam("error"),
         "failed": table.error.is_not(None),
         "slower_than": table.milliseconds >= bindparam("slower_than"),
+        "station": exists().where(
+            _stations.c.run_id == table.id,
+            _stations.c.station == bindparam("station"),
+            *([_stations.c.milliseconds >= bindparam("station_slower_than")] if slow_there else []),
+        ),
     }
     page = select(*(table[each.name] for each in fields(RunEntry))).where(
-        *(conditions[name] for name in given)
+        *(conditions[name] for name in given if name in conditions)
     )
     return Statement(_keyset(page, table.created_at, table.id, continued), RunEntry)
+
+
+@cache
+def _notes_page(given: tuple[str, ...], continued: bool) -> Statement[NoteEntry]:
+    table = _notes.c
+    page = select(table.id, table.message_id, table.content, table.created_at).where(
+        _alive(_notes), *(table[name] == bindparam(name) for name in given)
+    )
+    return Statement(_keyset(page, table.created_at, table.id, continued), NoteEntry)
+
+
+@cache
+def _rotations_page(given: tuple[str, ...], continued: bool) -> Statement[RotationEntry]:
+    """Turns that were archived at the same moment left together; the next revision is of the same write."""
+    table, at = _archive.c, _archive.c.archived_at
+    conditions = _time_and_owner(_archive, at)
+    written = (
+        select(_revisions.c.turn)
+        .where(
+            _revisions.c.conversation_id == table.conversation_id,
+            _revisions.c.label == Label.CONVERSATION_HISTORY.value,
+            _revisions.c.created_at >= at,
+        )
+        .order_by(_revisions.c.revision)
+        .limit(1)
+        .scalar_subquery()
+    )
+    of_turns = (func.min(table.turn_id), func.max(table.turn_id), func.count())
+    page = (
+        select(table.conversation_id, *of_turns, at, written)
+        .where(table.has_left, *(conditions[name] for name in given))
+        .group_by(at, table.conversation_id)
+    )
+    return Statement(_keyset(page, at, table.conversation_id, continued), RotationEntry)
 
 
 @cache
@@ -687,14 +840,18 @@ def _memories_page(given: tuple[str, ...], continued: bool) -> Statement[MemoryE
         "archived": table.archived == bindparam("archived", type_=table.archived.type),
         "pinned": table.pinned.is_(true()),
         "search": table.content.ilike(bindparam("search"), escape="\\"),
+        "source": cast_type(table.source_info, Text).like(bindparam("source", type_=Text)),
     }
     page = _memory_query().where(*(conditions[name] for name in given))
     return Statement(_keyset(page, table.updated_at, table.id, continued), MemoryEntry)
 
 
-def _time_and_owner(table: Table) -> dict[str, ColumnElement[bool]]:
+def _time_and_owner(
+    table: Table, created_at: ColumnElement[Any] | None = None
+) -> dict[str, ColumnElement[bool]]:
     """The conditions that all lists of what belongs to a conversation have."""
-    at, here = table.c.created_at, table.c.conversation_id
+    at = table.c.created_at if created_at is None else created_at
+    here = table.c.conversation_id
     return {
         "conversation_id": here == bindparam("conversation_id"),
         "since": at >= bindparam("since", type_=at.type),
@@ -707,15 +864,24 @@ def _time_and_owner(table: Table) -> dict[str, ColumnElement[bool]]:
 
 _MEMORY: Final = Statement(_memory_query().where(_memories.c.id == bindparam("id")), MemoryEntry)
 _IN_CONFLICT: Final = Statement(
-    _memory_query()
-    .where(
+    select(_memories.c.id, _memories.c.source_info, _memories.c.created_at).where(
         _memories.c.user_id == bindparam("user_id"),
+        _alive(_memories),
         _memories.c.archived.is_(false()),
         cast_type(_memories.c.source_info, Text).like('%"conflict"%'),
+    ),
+    ConflictEntry,
+)
+_CHANGES: Final = Statement(
+    all_of(LedgerEntry)
+    .where(
+        _ledger.c.user_id == bindparam("user_id"),
+        _ledger.c.memory_id == bindparam("memory_id"),
+        _ledger.c.number > bindparam("after"),
     )
-    .order_by(_memories.c.created_at, _memories.c.id)
-    .limit(1000),
-    MemoryEntry,
+    .order_by(_ledger.c.number)
+    .limit(bindparam("limit")),
+    LedgerEntry,
 )
 _REVISIONS: Final = Statement(
     select(
