@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,8 +41,32 @@ WORDS = ("tea", "knee", "20 mg", "Maria", "yes", "no.", "Since May?", "ärger", 
 def test_a_process_that_is_killed_at_any_step_loses_and_repeats_nothing(
     tmp_path: Path, ledger: str, kind: str, reached: set[str]
 ) -> None:
+    assert reached_by_deaths(tmp_path, ledger, kind, "", 3) == reached
+
+
+def test_on_postgres_a_process_that_is_killed_at_any_step_loses_and_repeats_nothing(
+    tmp_path: Path, postgres_server_url: str
+) -> None:
+    assert reached_by_deaths(tmp_path, "tables", "file", postgres_server_url, 1) == (
+        set(faults.IN_MEMORIES) - ONLY_FILES
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("kind", "never"), [("file", set[str]()), ("vector", OF_SUMMARIES)])
+def test_on_postgres_a_process_that_is_killed_in_longer_histories_loses_and_repeats_nothing(
+    tmp_path: Path, postgres_server_url: str, kind: str, never: set[str]
+) -> None:
+    assert reached_by_deaths(tmp_path, "tables", kind, postgres_server_url, 3) == (
+        set(faults.IN_MEMORIES) - ONLY_FILES - never
+    )
+
+
+def reached_by_deaths(folder: Path, ledger: str, kind: str, server: str, histories: int) -> set[str]:
+    """The steps at which processes died; after each of their deaths, everything must be as it should."""
+    arguments = (str(folder), ledger, kind, server, str(histories))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.store.memory_deaths", str(tmp_path), ledger, kind],
+        [sys.executable, "-m", "tests.faults.store.memory_deaths", *arguments],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -53,7 +76,7 @@ def test_a_process_that_is_killed_at_any_step_loses_and_repeats_nothing(
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert [each for each in found if each[3]] == []
-    assert {point for point, _, died, _ in found if died} == reached
+    return {point for point, _, died, _ in found if died}
 
 
 class Broken(Exception):
@@ -134,12 +157,8 @@ def live(seed: int, store: Store, ledger: MemoryLedger, monkeypatch: pytest.Monk
     return problems(store, ledger, of, kind)
 
 
-def histories(
-    seeds: range, template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[int, list[str]]:
+def histories(seeds: range, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[int, list[str]]:
     """What is wrong after each of many random conversations, with the ledger in files and in tables."""
-    shutil.copyfile(template, folder / "store.db")
-    url = f"sqlite:///{folder / 'store.db'}"
     store = Store.open(url, clock=HandClock(), ids=RandomIds(), synchronous="OFF", connections=1)
     ledgers = (FileLedger(folder / "memories"), TableLedger(store))
     found = {seed: live(seed, store, ledgers[seed % 2], monkeypatch) for seed in seeds}
@@ -148,13 +167,15 @@ def histories(
 
 
 def test_steps_that_fail_lose_and_repeat_nothing(
-    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert histories(range(30), sqlite_template, tmp_path, monkeypatch) == {}
+    seeds = range(30) if database_url.startswith("sqlite") else range(1, 21, 2)
+
+    assert histories(seeds, database_url, tmp_path, monkeypatch) == {}
 
 
 @pytest.mark.soak
 def test_steps_that_fail_lose_and_repeat_nothing_in_a_thousand_conversations(
-    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert histories(range(1000), sqlite_template, tmp_path, monkeypatch) == {}
+    assert histories(range(1000), database_url, tmp_path, monkeypatch) == {}
