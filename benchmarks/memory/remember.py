@@ -1,9 +1,10 @@
 """How fast memories are made without a model, and whether searches find more with them than without.
 
-The first part runs QualityMemory with the local summariser over a long conversation, with the ledger in
-files. The second part searches LoCoMo's conversations as `recall.py` does, with and without a
-summary of each chunk beside the messages. The last line counts a summary as finding all messages whose words
-it has, although it takes one place. `LOCOMO` names the file; without it, only the first part runs.
+The first part runs QualityMemory with the local summariser over conversations of two lengths, with the
+ledger in files; then the same with `findInSearches`, which embeds each memory. The second part searches
+LoCoMo's conversations as `recall.py` does, with and without a summary of each chunk beside the messages. The
+last line counts a summary as finding all messages whose words it has, although it takes one place. `LOCOMO`
+names the file; without it, only the first part runs.
 """
 
 import asyncio
@@ -36,15 +37,17 @@ from orchestrator.wire.ids import RandomIds
 from orchestrator.wiring import load_embedder
 from orchestrator.workflows.building import build_creator
 
-MESSAGES = 1000
+LENGTHS = (1000, 4000)
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def main() -> None:
     """Measure the speed, then the recall."""
     embedder = load_embedder(load(None, {}))
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_speed(Path(folder), embedder))
+    for embeds in (False, True):
+        for messages in LENGTHS:
+            with tempfile.TemporaryDirectory() as folder:
+                asyncio.run(_speed(Path(folder), embedder, messages, embeds=embeds))
     path = Path(os.environ.get("LOCOMO", DEFAULT))
     if not path.exists():
         print("LOCOMO names no file; recall is not measured.")
@@ -53,15 +56,19 @@ def main() -> None:
         _recall(folder, embedder, conversations(path))
 
 
-async def _speed(folder: Path, embedder: Embedder) -> None:
+async def _speed(folder: Path, embedder: Embedder, messages: int, *, embeds: bool) -> None:
+    shipped = json.loads((shipped_config() / "memory.json").read_text())
+    overlay = folder / "config"
+    overlay.mkdir()
+    (overlay / "memory.json").write_text(json.dumps({**shipped, "findInSearches": embeds}))
     settings = load(None, {"data.dir": str(folder)})
     store = Store.open(settings.database_url(), clock=SystemClock(), ids=RandomIds(), create=True)
-    creator, _ = build_creator(settings, store, embedder, Outbox(store))
+    creator, _ = build_creator(settings, store, embedder, Outbox(store), None, overlay)
 
     def talk(tx: Transaction) -> int:
         tx.conversations.create("ann", id="conv_1")
         size = 0
-        for number in range(MESSAGES // 2):
+        for number in range(messages // 2):
             said = (
                 f"On day {number} I walked {number % 17} km and took {number % 5} tablets. My knee felt fine."
             )
@@ -75,7 +82,8 @@ async def _speed(folder: Path, embedder: Embedder) -> None:
     run = await creator.handle_discussion_id_flow(Discussion("ann", "conv_1"), whole=True)
     seconds = perf_counter() - start
     print(
-        f"{run.messages} messages ({tokens} tokens) in {run.chunks} chunks: {seconds:.2f} s,"
+        f"{'with' if embeds else 'without'} findInSearches:"
+        f" {run.messages} messages ({tokens} tokens) in {run.chunks} chunks: {seconds:.2f} s,"
         f" {run.messages / seconds:.0f} messages per second, with traces"
     )
     await store.close()

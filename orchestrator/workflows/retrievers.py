@@ -41,9 +41,9 @@ Retriever: TypeAlias = Callable[[Reading], Retrieved]
 
 
 def recent_memories(reading: Reading) -> Retrieved:
-    """The last memories of the conversation; without one, the last messages."""
+    """The last memories of the conversation; without one, the last turns of the messages."""
     if reading.discussion is None:
-        return Retrieved(transcript(tuple(reading.messages[-reading.limit :])))
+        return Retrieved(transcript(_last_turns(reading.messages, reading.limit)))
     return joined(alive(reading.ledger.lines(reading.discussion, "file"))[-reading.limit :])
 
 
@@ -68,6 +68,12 @@ def full_chat_summary(reading: Reading) -> Retrieved:
         if line.digest == summaries[-1].hash
     ]
     return Retrieved(summaries[-1].text, tuple(held))
+
+
+def _last_turns(messages: Sequence[Said], count: int) -> tuple[Said, ...]:
+    """The last turns. A message of the person begins one, and the answers to it belong to it."""
+    begun = [place for place, said in enumerate(messages) if said.is_person]
+    return tuple(messages[begun[-count] :] if len(begun) >= count else messages)
 
 
 def joined(lines: Sequence[Line]) -> Retrieved:

@@ -59,6 +59,8 @@ def status(invocation: Invocation, user: str | None, as_json: bool) -> None:
             )
             if each.error:
                 click.echo(f"    the last run failed: {each.error}")
+            if each.unsettled:
+                click.echo("    the ledger does not follow all changes of memories yet")
             for why in each.broken:
                 click.echo(f"    {why}")
     if not found and not as_json:

@@ -9,7 +9,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -133,13 +132,6 @@ class FileLedger:
                 return False
             _append(path, [summary_json(summary)])
             return True
-
-    def forget(self, user_id: str) -> None:
-        """Remove everything about a person."""
-        with _our_errors():
-            folder = self._folder / safe_name(user_id)
-            if folder.exists():
-                shutil.rmtree(folder)
 
     @contextmanager
     def _locked(self, of: Discussion) -> Iterator[None]:

@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a memory says. A memory of kind `file` has only its text."""
+    """What a memory says. One of kind `file` that a model wrote has only its text."""
 
     text: str
     title: str = ""

@@ -44,6 +44,3 @@ class MemoryLedger(LedgerReader, Protocol):
         Returns False, and appends nothing, if its number is taken, or if the ledger has lines that it has not
         seen.
         """
-
-    def forget(self, user_id: str) -> None:
-        """Remove everything about a person."""

@@ -116,15 +116,6 @@ class TableLedger:
 
         return self._store.write_now(work)
 
-    def forget(self, user_id: str) -> None:
-        """Remove everything about a person."""
-
-        def work(tx: Transaction) -> None:
-            tx.unit.remove(MemoryLine, user_id=user_id)
-            tx.unit.remove(MemorySummary, user_id=user_id)
-
-        self._store.write_now(work)
-
 
 def _lock(tx: Transaction, of: Discussion) -> bool:
     """Lock the conversation until the transaction ends; False if it is not this person's."""

@@ -64,6 +64,20 @@ def test_status_shows_what_is_behind(ids: list[str], tmp_path: Path) -> None:
     assert [node["type"] for node in made["nodes"]] == ["QualityMemory", "FullChatSummary"]
 
 
+def test_status_says_if_a_ledger_does_not_follow_all_changes(ids: list[str], tmp_path: Path) -> None:
+    store = Store.open(
+        f"sqlite:///{tmp_path / 'data' / 'anamnesis.db'}", clock=SystemClock(), ids=RandomIds()
+    )
+    before = run("memory", "status").stdout
+    store.write_now(lambda tx: tx.memory_work.note_change("conv_1"))
+    store.close_now()
+
+    after = run("memory", "status").stdout
+
+    says = "the ledger does not follow all changes of memories yet"
+    assert (says in before, says in after) == (False, True)
+
+
 def test_status_reports_a_ledger_that_was_changed(ids: list[str], tmp_path: Path) -> None:
     make(tmp_path)
     (file,) = (tmp_path / "data" / "memories").rglob("*_memories.jsonl")

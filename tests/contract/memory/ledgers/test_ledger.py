@@ -223,18 +223,6 @@ def test_an_edited_memory_is_found_by_its_new_words_only(ledger: MemoryLedger) -
     assert found(ledger, "zebra") == []
 
 
-def test_a_person_can_be_forgotten(ledger: MemoryLedger, tmp_path: Path) -> None:
-    for kind in KINDS:
-        fill(ledger, kind, "the secret zebra")
-
-    ledger.forget(HERE.user_id)
-    ledger.forget(HERE.user_id)
-
-    assert [ledger.lines(HERE, kind) for kind in KINDS] == [[], []]
-    if isinstance(ledger, FileLedger):
-        assert list(tmp_path.iterdir()) == []
-
-
 # --- search -------------------------------------------------------------------------------------------------
 
 

@@ -74,7 +74,11 @@ async def test_without_a_conversation_nodes_read_only_the_messages(
     store: Store, ledger: MemoryLedger, tmp_path: Path
 ) -> None:
     workflows = await remembered(store, ledger, "A memory.")
-    said = [Said(f"m{number}", number, "user", f"Turn {number}.", START) for number in range(1, 6)]
+    said = [
+        Said(f"{role}{number}", number, role, f"{begin} {number}.", START)
+        for number in range(1, 6)
+        for role, begin in (("user", "Turn"), ("assistant", "Answer"))
+    ]
     scope = Scope(None, said)
 
     recent = await run(workflows, tmp_path, {"type": "RecentMemory", "limit": 2}, scope=scope)
@@ -82,7 +86,10 @@ async def test_without_a_conversation_nodes_read_only_the_messages(
     summary = await run(workflows, tmp_path, {"type": "FullChatSummary"}, scope=scope)
     made = await run(workflows, tmp_path, {"type": "QualityMemory"}, scope=scope)
 
-    assert recent == "Person: Turn 4.\nPerson: Turn 5."
+    assert recent.split("\n") == [
+        *("Person: Turn 4.", "Assistant: Answer 4."),
+        *("Person: Turn 5.", "Assistant: Answer 5."),
+    ]
     assert search == NO_DISCUSSION
     assert "memory" not in summary + made
     assert "Turn 3." in made
@@ -347,20 +354,29 @@ async def test_a_node_whose_memories_cannot_be_made_fails(
 
 
 @pytest.mark.requirement("004-042")
-def test_each_of_the_five_components_is_a_module_of_its_own() -> None:
-    parts = {
-        quality_memory.QualityMemory: quality_memory,
-        retrievers.recent_memories: retrievers,
-        vector_db.search: vector_db,
-        memory_nodes.MemoryNodes: memory_nodes,
-        manager.WorkflowManager: manager,
+def test_the_five_components_are_modules_and_only_the_router_and_the_registrar_know_others() -> None:
+    creator, retriever, db_layer, router, registrar = (
+        Path(str(module.__file__)).stem
+        for module in (quality_memory, retrievers, vector_db, memory_nodes, manager)
+    )
+    known = {}
+    for module in (quality_memory, retrievers, vector_db, memory_nodes, manager):
+        tree = ast.parse(inspect.getsource(module))
+        froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        imported = {name for each in froms for name in (str(each.module).split(".")[-1],)}
+        imported |= {alias.name for each in froms for alias in each.names}
+        known[Path(str(module.__file__)).stem] = imported & {creator, retriever, db_layer, router, registrar}
+
+    assert known == {
+        creator: set(),
+        retriever: set(),
+        db_layer: set(),
+        router: {creator, retriever},
+        registrar: {router, retriever},
     }
 
-    assert {part.__module__ for part in parts} == {module.__name__ for module in parts.values()}
-    assert len({module.__file__ for module in parts.values()}) == 5
 
-
-WRITING = {"append", "change", "add_summary", "forget"}
+WRITING = {"append", "change", "add_summary"}
 
 
 @pytest.mark.requirement("004-003", "004-004")
