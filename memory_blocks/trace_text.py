@@ -187,16 +187,23 @@ def _summary_changes(before: str, after: str) -> Iterator[str]:
     if new is None:
         yield "emptied"
         return
-    points = [point for point in _known(new.points) if not old or point not in _known(old.points)]
+    known, now = list(_known(old.points)) if old else [], list(_known(new.points))
+    points = [point for point in now if point not in known]
+    replaced = {point.partition(": ")[0] for point in points}
+    points += [
+        f"no longer {point}"
+        for point in known
+        if point not in now and point.partition(": ")[0] not in replaced
+    ]
     notes = [f"note added: {note}" for note in new.notes if not old or note not in old.notes]
     parts = [*notes, *points]
     if old and new.topic != old.topic:
         parts.append(f"topic {titled(new.topic)}")
     if new.flow and (not old or new.flow[-1:] != old.flow[-1:]):
         latest = summary_text.turn_of(new.flow[-1])
-        known = bool(old and old.flow and summary_text.turn_of(old.flow[-1]) == latest)
+        is_known = bool(old and old.flow and summary_text.turn_of(old.flow[-1]) == latest)
         first, *rest = parts or [new.flow[-1].split("\n")[0].partition("): ")[2]]
-        parts = [f"turn {latest} {'changed' if known else 'added'}: {first}", *rest]
+        parts = [f"turn {latest} {'changed' if is_known else 'added'}: {first}", *rest]
     yield from parts
 
 

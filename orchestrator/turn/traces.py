@@ -1,7 +1,7 @@
 """Builds MemoryTraces, the messages that tell a client which memory was read or written."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from agents.ports import MemoryHit
 from memory_blocks.trace import Receipt
@@ -9,6 +9,9 @@ from orchestrator.remember.facts import Kept
 from orchestrator.store.rows import Trace
 from orchestrator.wire.ids import ConversationId, MemoryId, MessageId, TraceId
 from orchestrator.wire.messages import MemoryTrace
+
+REMOVED: Final = "removed from the notes"
+"""The content of the trace of a memory that was deleted."""
 
 
 def row_of_block(receipt: Receipt, trace_id: str, conversation_id: str, at: datetime) -> Trace:
@@ -105,7 +108,7 @@ def of_kept(
 ) -> MemoryTrace:
     """The trace of a long-term memory that was stored or updated. Without a message, it was not in a turn.
 
-    The content of a deleted memory is not shown.
+    The content of a deleted memory is not shown: a line says that it was removed.
     """
     memory = kept.memory
     source: dict[str, Any] = memory.source_info or {}
@@ -126,6 +129,6 @@ def of_kept(
         memory_id=MemoryId(memory.id),
         memory_type=memory.source_type,
         action=kept.action,
-        content="" if memory.deleted_at else memory.content,
+        content=REMOVED if memory.deleted_at else memory.content,
         metadata={name: fact for name, fact in facts.items() if fact is not None},
     )

@@ -175,7 +175,7 @@ async def test_what_is_forgotten_leaves_memory_and_recall_and_can_be_brought_bac
             await peer.ask("Hello")
 
         deleted = [trace for trace in facts(frames, "updated") if trace["metadata"].get("deleted")]
-        assert [trace["content"] for trace in deleted] == [""]
+        assert [trace["content"] for trace in deleted] == ["removed from the notes"]
         assert not any("penicillin" in content for content in gone)
         assert unknown == ()
         assert not any("penicillin" in trace["content"] for trace in facts(later))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_blocks import edits, trace_text
 from memory_blocks.edits import complete_turn
-from memory_blocks.facts.changes import current_facts
+from memory_blocks.facts.changes import Op, current_facts
 from memory_blocks.ledger.adopt import adopt
 from memory_blocks.ledger.ledger import Ledger, ReadResult, WriteResult
 from memory_blocks.limits import DEFAULTS, Limits
@@ -48,6 +48,7 @@ class TracedLedger:
         self,
         enriched: str = "User reports a headache",
         facts: Mapping[str, str] = {"concern": "headache"},  # only read
+        retracted: str = "",
         **values: object,
     ) -> WriteResult:
         before = self.read()
@@ -57,6 +58,10 @@ class TracedLedger:
             for kind, value in facts.items()
             if kind not in known
         ]
+        if retracted:
+            target = next(c for c in self.store.fact_changes(HERE.id) if c.kind == retracted)
+            gone = {"id": f"gone_{target.id}", "op": Op.RETRACT, "target": target.id}
+            made.append(target.model_copy(update=gone))
         turn = replace(
             a_completed_turn(before.blocks.next_turn),
             timestamp=self.clock.tick(),
@@ -169,6 +174,23 @@ def test_a_fact_that_was_taken_back_is_named(traced: TracedLedger) -> None:
     )
 
     assert found[SESSION] == "edit adopted: no longer sleep hours five"
+
+
+def test_a_key_point_that_left_the_summary_is_named(traced: TracedLedger) -> None:
+    traced.take_turn(facts={"concern": "headache", "medications": "ibuprofen"})
+
+    found = lines(traced.take_turn("User says yes", facts={}, retracted="medications").receipts)
+
+    assert found[SESSION] == "turn 2 added: no longer medications ibuprofen"
+    assert found[SUMMARY] == "turn 2 added: no longer Current Medications: ibuprofen"
+
+
+def test_a_key_point_with_another_value_is_named_once(traced: TracedLedger) -> None:
+    traced.take_turn(facts={"concern": "headache"})
+
+    found = lines(traced.take_turn("User adds", facts={"concern": "headache", "severity": "8/10"}).receipts)
+
+    assert found[SUMMARY] == "turn 2 added: Primary Concern: Headache with severity rating of 8/10"
 
 
 def test_a_handover_and_a_new_topic_are_named(traced: TracedLedger) -> None:
