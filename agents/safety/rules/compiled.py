@@ -18,7 +18,7 @@ from typing import Final
 
 from agents.safety.rules.phrases import Tree
 
-_SOURCES: Final = (
+SOURCES: Final = (
     "compiled.py", "findings.py", "listener.py", "measures.py", "phrases.py", "retractions.py", "rules.py",
     "scope.py", "text.py",
 )  # fmt: skip
@@ -43,8 +43,7 @@ def cached(rules: Path, cache: Path, compute: Callable[[], Compiled]) -> Compile
     file = cache / f"guard-{fingerprint(rules)}.marshal"
     compiled = _read(file)
     if compiled is None:
-        with _without_garbage_collection():
-            compiled = compute()
+        compiled = compute()
         with suppress(OSError):  # without a writable cache, the next start computes again
             _write(file, compiled)
     return compiled
@@ -67,7 +66,7 @@ def fingerprint(rules: Path) -> str:
     here = Path(__file__).parent
     for file in (
         *(file for file in sorted(rules.glob("*.toml")) if file.name in FILES),
-        *(here / name for name in _SOURCES),
+        *(here / name for name in SOURCES),
     ):
         digest.update(file.name.encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -83,8 +82,7 @@ def _read(file: Path) -> Compiled | None:
     digest, data = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if hashlib.sha256(data).digest() != digest:
         return None
-    with _without_garbage_collection():
-        return Compiled(*marshal.loads(data))  # noqa: S302
+    return Compiled(*marshal.loads(data))  # noqa: S302
 
 
 def _write(file: Path, compiled: Compiled) -> None:
@@ -96,12 +94,16 @@ def _write(file: Path, compiled: Compiled) -> None:
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Pause the collector: it would scan the growing tree again and again, and the tree is never garbage."""
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the collector: it would scan the growing tree again and again, and the tree is never garbage.
+
+    What exists at the end is never scanned again.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()  # without it, the collector scans the whole tree once more when it starts again
         if was_enabled:
             gc.enable()

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from agents.safety.rules import rules as book
 from agents.safety.rules.answers import Answers
-from agents.safety.rules.compiled import Compiled, cached
+from agents.safety.rules.compiled import Compiled, cached, without_garbage_collection
 from agents.safety.rules.findings import Heard, Listened, together
 from agents.safety.rules.listener import MISTAKEN, Listener, compile_rules
 from agents.safety.rules.matching import Matcher, even_if_of, verdict_of
@@ -201,6 +201,7 @@ def _is_part(words: str, all_words: Iterable[str]) -> bool:
 
 def load(folder: Path, cache: Path | None = None) -> Guard:
     """Load the guard from a folder of rules. Its compiled part is read from `cache`, or written to it."""
-    rules = book.load(folder)
-    compute = partial(compile_rules, rules)
-    return Guard(rules, cached(folder, cache, compute) if cache else compute())
+    with without_garbage_collection():
+        rules = book.load(folder)
+        compute = partial(compile_rules, rules)
+        return Guard(rules, cached(folder, cache, compute) if cache else compute())

@@ -1,10 +1,11 @@
 """The compiled rules are cached in a file, which is never used if it does not fit the rules."""
 
+import ast
 from pathlib import Path
 
 import pytest
 
-from agents.safety.rules import guard
+from agents.safety.rules import compiled, guard
 from orchestrator.settings import shipped_config
 
 RULES = shipped_config() / "safety"
@@ -59,3 +60,25 @@ def test_a_cache_that_cannot_be_written_does_not_stop_the_guard(tmp_path: Path) 
     (tmp_path / "file").touch()
 
     assert guard.load(RULES, tmp_path / "file" / "cache").check(DANGER).flagged
+
+
+def imported(module: str) -> set[str]:
+    """The modules of the rules' folder that one of them imports."""
+    path = Path(compiled.__file__).with_name(module)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = "agents.safety.rules"
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
+            rest = (node.module or "").removeprefix(package).lstrip(".")
+            found |= {f"{rest}.py"} if rest else {f"{alias.name}.py" for alias in node.names}
+    return found
+
+
+def test_the_fingerprint_covers_every_module_that_decides_what_is_compiled() -> None:
+    needed, new = set(), {"listener.py"}
+    while new:
+        needed |= new
+        new = {name for module in new for name in imported(module)} - needed
+
+    assert set(compiled.SOURCES) == needed
