@@ -1,14 +1,13 @@
 """Measures how well follow-ups are understood, on cases that say what an enriched message must contain."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agents.errors import UnreadableLine
+from agents.evaluation.lines import parse, read_cases
 from agents.values import Enrichment, Exchange
 
 _MOST_TEXT: Final = 100_000
@@ -43,20 +42,7 @@ class Asked:
 
 def read_line(line: bytes | str) -> Asked:
     """Parse one JSON line, or raise `UnreadableLine`."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        raise UnreadableLine("line", "is not JSON") from None
-    if not isinstance(record, dict):
-        raise UnreadableLine("line", "is not a JSON object")
-    try:
-        asked = _Line.model_validate(record)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join(str(step) for step in first["loc"])
-        own = record.get("id")
-        rule = first["msg"][:1].lower() + first["msg"][1:]
-        raise UnreadableLine(path, rule, own if isinstance(own, str | int | float) else None) from None
+    asked = parse(line, _Line)
     opening, exchanges = turns_of(asked.history)
     return Asked(asked.id, asked.message, exchanges, opening)
 
@@ -117,11 +103,7 @@ class Outcome:
 
 def load_cases(path: Path) -> tuple[Case, ...]:
     """The cases of a file, one JSON object per line."""
-    return tuple(
-        Case.model_validate(json.loads(line))
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line
-    )
+    return read_cases(path, Case)
 
 
 def resolve(case: Case, enrich: Enrich) -> Outcome:

@@ -1,16 +1,15 @@
 """Measures routing: routes messages in bulk, and counts which intent was taken for which."""
 
 import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agents.errors import UnreadableLine
+from agents.evaluation.lines import parse, read_cases
 from agents.ports import Embedded, Embedder
 from agents.routing.router import Router
 from agents.safety.rules.guard import Guard
@@ -45,18 +44,7 @@ def read_line(line: str, number: int) -> Said:
     """Parse one line: a JSON object, or else the message itself. `number` counts from 1."""
     if not line.lstrip().startswith("{"):
         return Said(number, line.strip()[:_MOST_TEXT])
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        raise UnreadableLine("line", "is not JSON") from None
-    try:
-        asked = _Line.model_validate(record)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        rule = first["msg"][:1].lower() + first["msg"][1:]
-        own = record.get("id")
-        own = own if isinstance(own, str | int | float) else None
-        raise UnreadableLine(".".join(str(step) for step in first["loc"]), rule, own) from None
+    asked = parse(line, _Line)
     return Said(number if asked.id is None else asked.id, asked.text, asked.context or "")
 
 
@@ -100,11 +88,7 @@ class RoutingCase(BaseModel):
 
 def load_cases(path: Path) -> tuple[RoutingCase, ...]:
     """The cases of a file, one JSON object per line."""
-    return tuple(
-        RoutingCase.model_validate(json.loads(line))
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line
-    )
+    return read_cases(path, RoutingCase)
 
 
 @dataclass(frozen=True)

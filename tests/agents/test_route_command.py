@@ -77,3 +77,16 @@ def test_the_evaluation_reports_figures_and_pictures(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "report" / "report.json").read_text()) == result
     assert "rows are right, columns were given" in (tmp_path / "report" / "report.txt").read_text()
     assert (tmp_path / "report" / "confusion.held_out.svg").read_text().startswith("<svg")
+
+
+def test_a_case_that_cannot_be_read_is_named_by_file_and_line(tmp_path: Path) -> None:
+    good = {"id": "one", "text": "my knee hurts", "intent": "GENERAL_HEALTH"}
+    lines = [json.dumps(good), json.dumps(good | {"secret words": 1})]
+    (tmp_path / "routing.mine.jsonl").write_text("\n".join(lines))
+
+    ran = run("eval", "--sets", str(tmp_path))
+
+    assert ran.exit_code == 2
+    assert "routing.mine.jsonl, line 2" in ran.output
+    assert "Traceback" not in ran.output
+    assert "was not expected" not in ran.output

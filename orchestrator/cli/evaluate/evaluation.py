@@ -38,15 +38,20 @@ def evaluate(invocation: Invocation, sets: Path | None, report: Path | None, as_
     """
     settings = invocation.settings(quietly=True)
 
+    from agents.errors import UnreadableLine
     from agents.evaluation.safety import flagged_shares
     from orchestrator.settings import shipped_config
     from orchestrator.wiring import load_guard
 
     folder = sets or shipped_config() / "evals"
-    routing = _routing(settings, invocation.config, folder)
+    try:
+        routing = _routing(settings, invocation.config, folder)
+        follow_ups = _context_resolution(settings, invocation.config, folder)
+    except UnreadableLine as error:
+        raise click.BadParameter(str(error), param_hint="--sets") from None
     figures: dict[str, Any] = {
         "routing": {name: each.summary() for name, each in routing.items()},
-        "context_resolution": _context_resolution(settings, invocation.config, folder),
+        "context_resolution": follow_ups,
         "safety": flagged_shares(load_guard(settings.models.dir), shipped_config() / "safety" / "phrases"),
     }
     text = _as_text(figures, routing)
