@@ -225,6 +225,7 @@ class Embeddings(Section):
     width: Annotated[int, Field(ge=0, le=16_384)]
     query_prefix: str
     passage_prefix: str
+    unrelated_cosine: Annotated[float, Field(ge=0, lt=1)]
     timeout_seconds: Seconds
 
 

@@ -51,6 +51,9 @@ from orchestrator.wire.ids import ConversationId, RandomIds
 from orchestrator.wire.messages import ServerInfo
 from orchestrator.workflows.building import build_creator, settle_after_commits
 
+E5_UNRELATED = 0.7
+"""As intfloat describes e5: its cosines lie between 0.7 and 1."""
+
 if TYPE_CHECKING:
     from agents.evaluation.follow_ups import Enrich
     from agents.models.servers.openai import ChatModel
@@ -177,6 +180,12 @@ def load_memory_embedders(settings: Settings, embedder: Embedder) -> QueriesAndP
     )
 
 
+def unrelated_cosine(settings: Settings) -> float:
+    """The cosine that the embedding model of long-term memory gives to unrelated texts."""
+    chosen = settings.embeddings
+    return {"minilm": 0.0, "e5-small-v2": E5_UNRELATED, "endpoint": chosen.unrelated_cosine}[chosen.model]
+
+
 def _prefixed(embedder: Embedder, query: str, passage: str) -> QueriesAndPassages:
     from agents.embedders.prefixed import PrefixedEmbedder
 
@@ -254,7 +263,13 @@ def build_memory(
     recipes = recipe.load(configured("recall.toml", overlay))
     chosen = settings.recall
     recipes.get(chosen.recipe)
-    searcher = Searcher(store, embedder, SystemClock(), cache_bytes=chosen.cache_megabytes * 1024 * 1024)
+    searcher = Searcher(
+        store,
+        embedder,
+        SystemClock(),
+        cache_bytes=chosen.cache_megabytes * 1024 * 1024,
+        unrelated=unrelated_cosine(settings),
+    )
     tracing = TraceConfig(chosen.trace_enabled, chosen.trace_dir)
     return MemoryService(store, searcher, recipes, recipe=chosen.recipe, tracing=tracing)
 

@@ -28,7 +28,7 @@ from orchestrator.remember.importing import import_lines
 from orchestrator.settings import load, shipped_config
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
-from orchestrator.wiring import load_embedder, load_memory_embedders
+from orchestrator.wiring import load_embedder, load_memory_embedders, unrelated_cosine
 
 DEFAULT = Path(__file__).parents[3] / "shared" / "data" / "locomo-dev.json"
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
@@ -180,7 +180,9 @@ def main() -> None:
                 )
                 for question, vector in zip(asked, vectors, strict=True)
             ]
-        searcher = Searcher(store, embedders.queries, SystemClock(), cache_bytes=10**9)
+        searcher = Searcher(
+            store, embedders.queries, SystemClock(), cache_bytes=10**9, unrelated=unrelated_cosine(settings)
+        )
         search_all(store, searcher, questions, shipped)  # reads the indexes and caches the query vectors
         print(f"{len(questions)} questions; {embedders.queries.name}")
         for name, changes in METHODS.items():

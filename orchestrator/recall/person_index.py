@@ -53,8 +53,8 @@ class Column:
 class PersonIndex:
     """The searchable memories of one person, at one version of them. Hold `lock` to use it."""
 
-    def __init__(self, user_id: str, model: str, width: int) -> None:
-        self.user_id, self.model, self.width = user_id, model, width
+    def __init__(self, user_id: str, model: str, width: int, unrelated: float = 0.0) -> None:
+        self.user_id, self.model, self.width, self.unrelated = user_id, model, width, unrelated
         self.version = -1
         self.lock = Lock()
         self.clear()

@@ -124,7 +124,7 @@ def _spread(
         final[pool[at]] = max(float(value[at] - loss[at]), 0.0)
         chosen.append(pool[at])
         left[at] = False
-        nearest = np.maximum(nearest, signals.cosines(vectors, vectors[at]))
+        nearest = np.maximum(nearest, signals.nearness(index, vectors, vectors[at]))
         repeats += episodes == episodes[at]
     return np.concatenate([np.array(chosen, order.dtype), order[_POOL:]]), final
 

@@ -57,9 +57,15 @@ class Found:
 
 
 class Searcher:
-    """Finds memories. Thread-safe; indexes of people who were not searched for lately are dropped."""
+    """Finds memories. Thread-safe; indexes of people who were not searched for lately are dropped.
 
-    def __init__(self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int) -> None:
+    `unrelated` is the cosine that the embedding model gives to texts that have nothing to do with each other.
+    """
+
+    def __init__(
+        self, store: Store, embedder: Embedder, clock: Clock, *, cache_bytes: int, unrelated: float = 0.0
+    ) -> None:
+        self._unrelated = unrelated
         self._store, self._embedder, self._clock = store, embedder, clock
         self._cache_bytes = cache_bytes
         self._indexes: OrderedDict[str, PersonIndex] = OrderedDict()
@@ -157,7 +163,7 @@ class Searcher:
         with self._lock:
             index = self._indexes.get(user_id)
             if index is None:
-                index = PersonIndex(user_id, self._embedder.name, self._embedder.width)
+                index = PersonIndex(user_id, self._embedder.name, self._embedder.width, self._unrelated)
                 self._indexes[user_id] = index
             self._indexes.move_to_end(user_id)
             total = sum(each.bytes for each in self._indexes.values())

@@ -222,6 +222,7 @@ def _summary(
                 "score": each.score,
                 "signals": dict(each.signals),
                 "tokens": estimate_tokens(each.content),
+                **({"externalId": each.external_id} if each.external_id else {}),
             }
             for each in memories
         ),

@@ -5,7 +5,7 @@ Every signal is kept, because together they explain why a memory was found.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -43,8 +43,8 @@ def score(
     words = index.words.score(question.terms)
     window_words = index.window_words.score(question.terms)
     nothing = np.zeros(len(index), np.float32)
-    own = nothing if vector is None else cosines(index.own, vector)
-    window = nothing.copy() if vector is None else cosines(index.window, vector)
+    own = nothing if vector is None else nearness(index, index.own, vector)
+    window = nothing.copy() if vector is None else nearness(index, index.window, vector)
     alone = index.after_deleted
     if len(alone):
         window[alone] = own[alone]
@@ -83,6 +83,14 @@ def score(
     return Scores(signals, total, similarity, match)
 
 
+def nearness(index: PersonIndex, vectors: Vectors, vector: Vectors) -> Floats:
+    """The cosines of vectors with one, on a scale where unrelated texts have about 0 with every model."""
+    found = cosines(vectors, vector)
+    if index.unrelated:
+        np.clip((found - index.unrelated) / (1 - index.unrelated), 0, None, out=found)
+    return found
+
+
 def cosines(vectors: Vectors, vector: Vectors) -> Floats:
     """The cosine of each row with a vector.
 
@@ -114,10 +122,11 @@ def _date(index: PersonIndex, question: Question) -> Floats:
     matches = np.zeros(len(index), np.float32)
     if not question.months:
         return matches
-    for place in np.flatnonzero(np.isfinite(index.said_at)):
-        said = datetime.fromtimestamp(float(index.said_at[place]), UTC)
-        in_year = not question.years or said.year in question.years
-        matches[place] = said.month in question.months and in_year
+    dated = np.flatnonzero(np.isfinite(index.said_at))
+    months = index.said_at[dated].astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    in_month = np.isin(months % 12 + 1, list(question.months))
+    in_year = np.isin(months // 12 + 1970, list(question.years)) if question.years else True
+    matches[dated] = in_month & in_year
     return matches
 
 

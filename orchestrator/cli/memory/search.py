@@ -241,12 +241,12 @@ def _show_journey(result: "RetrievalResult") -> None:
     assembly = result.assembly_summary
     if retrieval is None or packaging is None or assembly is None:
         return
-    names = {each.id: each.external_id or each.id for each in result.memories}
-    click.echo(f"\n{'candidate':<28} {'included':<12} final")
-    for each in retrieval.candidate_ids:
-        included = packaging.evidence_roles.get(each, "-")
-        final = f"{assembly.final_ids.index(each) + 1}" if each in assembly.final_ids else "-"
-        click.echo(f"{names.get(each, each):<28} {included:<12} {final}")
+    click.echo(f"\n{'candidate':<28} {'score':<6} {'included':<16} final")
+    for candidate in retrieval.candidates:
+        id, name = candidate["id"], candidate.get("externalId", candidate["id"])
+        included = packaging.evidence_roles.get(id) or packaging.drop_reasons.get(id, "-")
+        final = f"{assembly.final_ids.index(id) + 1}" if id in assembly.final_ids else "-"
+        click.echo(f"{name:<28} {candidate['score']:<6.3f} {included:<16} {final}")
     budget = assembly.token_budget if assembly.token_budget is not None else "no budget"
     click.echo(
         f"{packaging.package_type}: {packaging.token_cost} tokens packaged,"

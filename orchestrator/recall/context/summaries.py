@@ -42,7 +42,7 @@ class RetrievalSummary(Summary):
     period: str | None
     """The dates that time words in the query narrowed the search to."""
     candidates: tuple[Mapping[str, Any], ...] = ()
-    """For each candidate, best first: its `id`, `score`, `signals`, and about how many `tokens` it has."""
+    """For each candidate, best first: `id`, `score`, `signals`, its estimated `tokens` and `externalId`."""
     by_vectors: bool = True
     """Whether vectors were compared, besides words."""
 

@@ -1,6 +1,7 @@
 """Searching memories, on both databases: what is found, what is not, and that nobody finds another's."""
 
 import json
+import random
 from dataclasses import asdict
 from datetime import UTC, timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from orchestrator.recall.person_index import PersonIndex
 from orchestrator.recall.service import MemoryService, SearchOptions, own_memory
 from orchestrator.recall.why import why
 from orchestrator.store.engine.database import Store
+from orchestrator.store.repositories.memory.memories import NewMemory
 from orchestrator.store.rows import metadata
 from tests.support.builders import HandClock
 from tests.support.memory.memories import EMBEDDER, a_service, import_texts, imported
@@ -91,18 +93,34 @@ def test_a_result_is_plain_data_without_what_does_not_apply(store: Store, servic
 def test_no_field_of_a_summary_is_ever_removed(store: Store, service: MemoryService) -> None:
     import_texts(store, ANN, *HEALTH)
 
-    observability = service.search(ANN, "penicillin").observability
+    result = service.search(ANN, "penicillin")
+    tiered = service.search(ANN, "penicillin", SearchOptions(mode="tiered")).plain()
 
     promised = {
-        "retrieval": {"candidateIds", "candidateCount", "queryText", "skipRepair"},
+        "retrieval": {
+            *("candidateIds", "candidateCount", "queryText", "skipRepair", "recipe", "searchedCount"),
+            *("belowMinimumCount", "beyondLimitCount", "minimumScore", "period", "candidates", "byVectors"),
+        },
         "packaging": {
             *("packageType", "includedIds", "droppedIds", "evidenceRoles", "episodeCount", "dateCount"),
-            *("hasCurrentMarker", "hasConflictBlock", "tokenCost"),
+            *("hasCurrentMarker", "hasConflictBlock", "tokenCost", "dropReasons"),
         },
         "assembly": {"finalIds", "finalTokenCost", "tokenBudget", "primaryEvidencePosition", "blocks"},
     }
-    assert set(observability) == set(promised)
-    assert all(fields <= set(observability[name]) for name, fields in promised.items())
+    assert set(result.observability) == set(promised)
+    assert all(fields <= set(result.observability[name]) for name, fields in promised.items())
+    assert {"id", "score", "signals", "tokens"} <= set(result.observability["retrieval"]["candidates"][0])
+    assert {
+        *("memories", "injectionText", "citations", "retrievalMode", "tierAssignments", "expandIds"),
+        *("estimatedContextTokens", "packagingSignal", "retrievalSummary", "packagingSummary"),
+        "assemblySummary",
+    } <= set(tiered)
+    assert {
+        *("id", "content", "similarity", "score", "importance", "position", "type", "tags", "saidAt"),
+        "signals",
+    } <= set(tiered["memories"][0])
+    assert {"id", "tier"} <= set(tiered["tierAssignments"][0])
+    assert {"type", "reason"} <= set(tiered["packagingSignal"])
 
 
 def test_the_words_before_a_memory_help_to_find_it(store: Store, service: MemoryService) -> None:
@@ -393,7 +411,45 @@ def test_why_says_by_how_much_a_memory_missed_the_minimum_or_the_limit(
 
     assert low[0] == "minimum"
     assert "below the minimum" in low[1]
-    assert late[0] in ("packaging", "minimum")
+    assert late[0] == "packaging"
+    assert "1 were wanted, and the last of them has" in late[1]
+
+
+def test_why_names_a_memory_that_was_not_said_in_the_dates(
+    store: Store, service: MemoryService, clock: HandClock
+) -> None:
+    yesterday = clock.now() - timedelta(days=1)
+    old = {"id": "old", "text": "My head hurts", "date": "2019-03-01"}
+    imported(store, ANN, [old, {"id": "new", "text": "My head hurts again", "date": yesterday.isoformat()}])
+
+    boundary, reason = why_not(store, service, "Did my head hurt yesterday?", "old", SearchOptions())
+
+    assert boundary == "period"
+    assert f"{yesterday:%Y-%m-%d} to {yesterday:%Y-%m-%d}" in reason
+
+
+def test_why_names_a_memory_that_others_left_no_place_among_the_candidates(
+    store: Store, service: MemoryService
+) -> None:
+    few = [
+        {"id": f"m{number}", "text": f"I like tea number{number}", "episode": f"e{number}"}
+        for number in range(60)
+    ]
+    imported(store, ANN, few)
+    everything_found = service.search(ANN, "Do I like tea?", SearchOptions(limit=60))
+    last = everything_found.memories[-1].external_id or ""
+
+    boundary, reason = why_not(store, service, "Do I like tea?", last, SearchOptions())
+
+    assert len(everything_found.memories) == 60
+    assert boundary == "candidates"
+    assert "but 50 others were better" in reason
+
+
+def test_why_names_a_memory_that_is_not_indexed_yet(store: Store, service: MemoryService) -> None:
+    new = store.write_now(lambda tx: tx.memories.add(NewMemory(content="I like tea", user_id=ANN)))
+
+    assert why_not(store, service, "tea", new.id, SearchOptions())[0] == "not indexed"
 
 
 def why_not(
@@ -471,6 +527,59 @@ def test_nobody_ever_finds_a_memory_of_another_person(
     others = {secret for other, secret in SECRETS.items() if other != person}
     assert all(secret not in each.content for each in result.memories for secret in others)
     assert all(secret not in result.injection_text for secret in others)
+
+
+CONVERSATIONS = 500
+SEARCHES = 10_000
+WORDS = [
+    f"{first}{last}" for first in "bdfgklmnprst" for last in ("ain", "eep", "oll", "ummer", "ick", "ast")
+]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_in_ten_thousand_random_searches_nobody_finds_a_memory_of_another(shared_store: Store) -> None:
+    chance = random.Random(20)
+    people = ("soak-ann", "soak-ben")
+    contents: dict[str, set[str]] = {}
+    for person in people:
+        lines = [
+            {
+                "id": f"{talk}.{turn}",
+                "text": " ".join(chance.choices(WORDS, k=chance.randint(1, 12))),
+                "episode": f"talk{talk}",
+                "speaker": chance.choice(("Sam", "Alex", None)),
+                "date": f"{chance.randint(2000, 2024)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}",
+            }
+            for talk in range(CONVERSATIONS)
+            for turn in range(chance.randint(1, 6))
+        ]
+        given = [{name: value for name, value in line.items() if value is not None} for line in lines]
+        imported(shared_store, person, given)
+        rows = shared_store.read_now(lambda tx, person=person: tx.memory_index.since(person, -1))  # type: ignore[misc]
+        contents[person] = {row.memory_id for row in rows}
+        assert len(contents[person]) == len(given)
+    service, found = a_service(shared_store), 0
+
+    for _ in range(SEARCHES):
+        person = chance.choice(people)
+        query = " ".join(
+            (*chance.choices(WORDS, k=chance.randint(0, 6)), chance.choice(("", "Sam", "last year")))
+        )
+        options = SearchOptions(
+            chance.randint(1, 60),
+            chance.choice(("default", "words", "meaning", "recent")),
+            chance.choice(("flat", "packed", "tiered")),
+            skip_repair=chance.random() < 0.5,
+        )
+        result = service.search(person, query, options)
+        seen = {each.id for each in result.memories}
+        if result.retrieval_summary is not None:
+            seen |= set(result.retrieval_summary.candidate_ids)
+        found += len(seen)
+        assert seen <= contents[person]
+
+    assert found > SEARCHES
 
 
 HOSTILE = (

@@ -307,6 +307,51 @@ def test_reading_with_a_command_leaves_a_trace_and_changes_nothing_else(
         assert changed == {"alicia_memory_used", *more}, arguments
 
 
+def test_no_reading_command_changes_anything_but_the_access_trace(
+    talk: tuple[str, str], tmp_path: Path
+) -> None:
+    conversation, message = talk
+    file = tmp_path / "memories.jsonl"
+    file.write_text(json.dumps({"id": "m1", "text": "I adopted a dog called Rex."}) + "\n")
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(json.dumps({"id": "q1", "query": "dog"}) + "\n")
+    assert run("memory", "import", ANN, file).exit_code == 0
+    assert run("memory", "status").exit_code == 0  # settles the ledgers
+    before = rows_of(tmp_path)
+
+    for arguments in (
+        ("memory", "list", ANN, "--all", "--json"),
+        ("memory", "show", ANN, "m1", "--json"),
+        ("memory", "export", ANN),
+        ("memory", "report", ANN),
+        ("memory", "status", "--json"),
+        ("memory", "lineage", conversation),
+        ("memory", "search", ANN, "dog", "--explain"),
+        ("memory", "search", ANN, "dog", "--why", "m1"),
+        ("memory", "search", ANN, "--queries", queries, "--json"),
+        ("memory", "search", ANN, "memory://m1", "--mode", "tiered"),
+        ("blocks", "show", conversation),
+        ("blocks", "history", conversation),
+        ("blocks", "export", conversation),
+        ("blocks", "quarantine", conversation),
+        ("blocks", "validate", conversation),
+        ("blocks", "verify", conversation),
+        ("facts", "show", conversation),
+        ("conversations",),
+        ("explain", message),
+        ("traces", conversation),
+        ("export", conversation),
+        ("keys", "list"),
+        ("check", "--json"),
+    ):
+        done = run(*arguments)
+        assert done.exit_code == 0, (arguments, done.output)
+
+    after = rows_of(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"alicia_memory_used", "retrievals"}
+    assert set(before["alicia_memory_used"]) < set(after["alicia_memory_used"])
+
+
 def rows_of(folder: Path) -> dict[str, list[str]]:
     """All rows of all tables."""
 

@@ -174,3 +174,14 @@ def test_another_embedding_model_is_chosen_and_its_vectors_computed(
     assert "3 memories have vectors of words" in after.stdout
     assert found["memories"][0]["signals"]["vector"] > 0
     assert server.asked[-1]["input"] == ["asked: What is the dog called?"]
+
+
+def test_an_explained_search_names_dropped_candidates_as_imported_with_score_and_reason(
+    imported: Path,
+) -> None:
+    shown = search("What is the dog called, and why antibiotics?", "--explain", "--limit", "1")
+
+    journey = shown.partition("candidate")[2].splitlines()
+    dropped = [line.split() for line in journey if "beyond_limit" in line]
+    assert dropped
+    assert all(name.startswith("D") and 0 < float(score) <= 1 for name, score, *_ in dropped)
