@@ -244,7 +244,7 @@ def _show_journey(result: "RetrievalResult") -> None:
     click.echo(f"\n{'candidate':<28} {'score':<6} {'included':<16} final")
     for candidate in retrieval.candidates:
         id, name = candidate["id"], candidate.get("externalId", candidate["id"])
-        included = packaging.evidence_roles.get(id) or packaging.drop_reasons.get(id, "-")
+        included = packaging.evidence_roles.get(id) or packaging.drop_reasons.get(id) or "-"
         final = f"{assembly.final_ids.index(id) + 1}" if id in assembly.final_ids else "-"
         click.echo(f"{name:<28} {candidate['score']:<6.3f} {included:<16} {final}")
     budget = assembly.token_budget if assembly.token_budget is not None else "no budget"
