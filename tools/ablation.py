@@ -3,8 +3,11 @@
     python -m tools.ablation SET [SET …]         what each part costs
     python -m tools.ablation --kinds SET [SET …]  how often the reading of each kind of reply is right
 
+With `--kinds`, the shares of all sets but the last are compared with the last; `--picture FILE` draws that.
+
 A set is a file with one JSON object per line: follow-ups (`history`, `message`, `has`, `lacks`) or talks
-(`messages`, `memory_key`: what the answer to the message of that number has to name).
+(`messages`, `memory_key`: the words, in lower case, that the answer to the message of that number must have;
+`not told` if it was not told).
 """
 
 import argparse
@@ -16,7 +19,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from unittest.mock import patch
 
 from agents.evaluation.follow_ups import Case, resolve
@@ -38,8 +41,8 @@ PARTS: Final[Mapping[str, tuple[object, str, object]]] = {
     "forms": (acts, "form_of", lambda clause, forms: None),
     "questions within a sentence": (clauses, "question_at", lambda text: 0),
     "what may be a question": (clauses, "may_ask", lambda low: False),
-    "corrections (this, not that)": (acts._Deciding, "_contradicts", lambda self, clause: False),
-    "corrections (actually …)": (acts._Deciding, "_amends", lambda self, clause: False),
+    "corrections by their form": (corrections.CorrectionReader, "corrects", lambda self, clause, talk: False),
+    "questions for what was told": (acts._Deciding, "_asks_what_is_told", lambda self, low: False),
     "which fact a correction means": (corrections.CorrectionReader, "target", lambda self, *given: None),
     "answers to earlier questions": (acts._Deciding, "_earlier_answer", lambda self, clause: ()),
     "short replies in own words": (acts._Deciding, "_is_short_reply", lambda self, clause: False),
@@ -57,11 +60,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--kinds", action="store_true")
+    parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
     settings = load(environment={})
     listener = Listener(shipped_config() / "local", load_embedder(settings))
     if given.kinds:
-        print(reliability(listener, given.sets))
+        learned, seen = counted(listener, given.sets[:-1]), counted(listener, given.sets[-1:])
+        print(reliability(learned, seen))
+        if given.picture:
+            given.picture.write_text(drawn(learned, seen), encoding="utf-8")
         return
     whole = {path: score(listener, path) for path in given.sets}
     print(row("everything", [f"{right} of {count}" for right, count in whole.values()]))
@@ -116,11 +123,10 @@ def recalled(listener: Listener, talk: Mapping[str, Any]) -> list[bool]:
         answer = ""
         if key := talk.get("memory_key", {}).get(str(number)):
             answer = _answer(found.acts, facts, before, listener, now)
-            wanted = set(re.findall(r"\d+|[a-z]{4,}", re.sub(r"\(.*", "", key.lower()))) - {"told"}
             results.append(
                 "not told" in answer or "not sure" in answer
-                if key.startswith("not told")
-                else any(word in answer.lower() for word in wanted)
+                if key == "not told"
+                else re.search(rf"(?<!\w){re.escape(key)}(?!\w)", answer.lower()) is not None
             )
         facts, said = found.facts, (*said, Said(number, message, answer, now))
     return results
@@ -141,21 +147,59 @@ def _answer(
     return " ".join(parts)
 
 
-def reliability(listener: Listener, paths: Sequence[Path]) -> str:
-    """How often the reading of each kind of reply is right, with the lower end of the 95 % interval."""
+Counts: TypeAlias = Mapping[str, tuple[int, int]]
+"""How many readings of each kind are right, and how many there are."""
+
+
+def counted(listener: Listener, paths: Sequence[Path]) -> Counts:
+    """How often the reading of each kind of reply is right in these sets."""
     right: Counter[str] = Counter()
     count: Counter[str] = Counter()
-    for path in paths:
-        for case in map(case_of, read(path)):
-            outcome = resolve(case, listener.enrich)
-            kind = reply_kind(case, outcome.enrichment.answers)
-            count[kind] += 1
-            right[kind] += not outcome.wrong
-    rows = [
-        row(kind, [f"{right[kind]} of {all_of}", f"{lower_end(right[kind], all_of):.2f}"])
-        for kind, all_of in count.most_common()
-    ]
-    return "\n".join(rows)
+    for case in (case_of(line) for path in paths for line in read(path)):
+        outcome = resolve(case, listener.enrich)
+        kind = reply_kind(case, outcome.enrichment.answers)
+        count[kind] += 1
+        right[kind] += not outcome.wrong
+    return {kind: (right[kind], all_of) for kind, all_of in count.most_common()}
+
+
+def reliability(learned: Counts, seen: Counts) -> str:
+    """The counts with the lower end of the 95 % interval, and the calibration error, in Markdown."""
+    rows = []
+    for kind in dict.fromkeys((*learned, *seen)):
+        first, second = learned.get(kind, (0, 0)), seen.get(kind, (0, 0))
+        right, count = first[0] + second[0], first[1] + second[1]
+        cells = [f"{one} of {of}" for one, of in (first, second)]
+        rows.append(row(kind, [*cells, f"{lower_end(right, count):.2f}"]))
+    return "\n".join([*rows, f"\ncalibration error: {calibration_error(learned, seen):.3f}"])
+
+
+def calibration_error(learned: Counts, seen: Counts) -> float:
+    """How far the share of each kind is from that in the first sets, weighted by its cases."""
+    both = [kind for kind in seen if kind in learned]
+    gaps = (abs(seen[kind][0] - seen[kind][1] * learned[kind][0] / learned[kind][1]) for kind in both)
+    return sum(gaps) / max(sum(seen[kind][1] for kind in both), 1)
+
+
+def drawn(learned: Counts, seen: Counts) -> str:
+    """A picture of the shares of each kind in both, as SVG. The area of a dot is the number of its cases."""
+    dots = []
+    for kind, (right, count) in seen.items():
+        if kind in learned:
+            x, y = 40 + 300 * learned[kind][0] / learned[kind][1], 340 - 300 * right / count
+            dots.append(
+                f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{2 + sqrt(count):.1f}" fill="#2563eb" '
+                f'fill-opacity="0.5"><title>{kind}: {right} of {count}</title></circle>'
+            )
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 380 380" font-family="sans-serif" '
+        'font-size="12">'
+        '<rect width="380" height="380" fill="white"/><path d="M40 340L340 40" stroke="#999"/>'
+        '<path d="M40 40V340H340" fill="none" stroke="#333"/>'
+        f"{''.join(dots)}"
+        '<text x="110" y="365">share that was right in the first sets</text>'
+        '<text transform="rotate(-90)" x="-280" y="20">share right in the last set</text></svg>\n'
+    )
 
 
 def reply_kind(case: Case, answers: Sequence[str]) -> str:

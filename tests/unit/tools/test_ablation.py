@@ -7,7 +7,7 @@ import pytest
 
 from agents.local.understanding import Listener
 from orchestrator.settings import shipped_config
-from tools.ablation import PARTS, lower_end, score, without
+from tools.ablation import PARTS, calibration_error, lower_end, score, without
 
 LISTENER = Listener(shipped_config() / "local")
 
@@ -29,8 +29,8 @@ def test_a_talk_counts_each_question_about_memory(tmp_path: Path) -> None:
     (tmp_path / "talks.jsonl").write_text(json.dumps(talk))
 
     assert score(LISTENER, tmp_path / "talks.jsonl") == (2, 2)
-    with without("nearest notes"):
-        assert score(LISTENER, tmp_path / "talks.jsonl")[1] == 2
+    with without("questions for what was told"), without("forms"):
+        assert score(LISTENER, tmp_path / "talks.jsonl") == (0, 2)
 
 
 def test_a_follow_up_may_have_fields_of_its_own(tmp_path: Path) -> None:
@@ -39,6 +39,12 @@ def test_a_follow_up_may_have_fields_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(json.dumps(case))
 
     assert score(LISTENER, tmp_path / "cases.jsonl") == (1, 1)
+
+
+def test_the_calibration_error_is_the_gap_between_two_counts() -> None:
+    learned, seen = {"span": (8, 10), "place": (1, 2)}, {"span": (5, 10), "yes or no": (1, 1)}
+
+    assert calibration_error(learned, seen) == pytest.approx(0.3)
 
 
 def test_few_cases_have_a_low_lower_end() -> None:
