@@ -212,6 +212,7 @@ class Understanding(Value):
 
     `proposed` are changes that the person asks for and that are made only after they were asked once.
     `forgets_all`: they ask to forget everything. `agreed`: they say yes to the offer of the last answer.
+    `in_haste`: a model would have been asked, but the person may be in danger.
     """
 
     enrichment: Enrichment
@@ -221,3 +222,4 @@ class Understanding(Value):
     proposed: tuple[FactReading, ...] = ()
     forgets_all: bool = False
     agreed: bool = False
+    in_haste: bool = False

@@ -95,6 +95,7 @@ class ModelBrain:
         """
         local = await self._fallback.understand(message, situation)
         if situation.urgent:
+            local = local.model_copy(update={"in_haste": True})
             return _with_reason(local, "decided locally, since the person may be in danger")
         if local.agreed and is_bare_yes(message):
             return _with_reason(local, "decided locally, since the person agreed to what was offered")

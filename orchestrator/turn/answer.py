@@ -17,6 +17,7 @@ from agents.models import usage
 from agents.models.usage import ModelUsage
 from agents.ports import Brief, Embedded, Recalled, Situation, ToolUser
 from agents.safety.replies.quotations import without_quotations
+from agents.stations.understand import understand
 from agents.tools.built_in import SEARCH_MEMORY
 from agents.tools.toolbox import Toolbox
 from agents.values import EMERGENCY, Understanding
@@ -42,7 +43,13 @@ from orchestrator.store.repositories.turn.runs import Run
 from orchestrator.turn.model_calls import TurnCalls
 from orchestrator.turn.outbox import ConversationWrite, Fence, uninterrupted
 from orchestrator.turn.queue import DELAYS, ClaimedTurn
-from orchestrator.turn.recalled import MemorySearch, beyond, is_about_memory, trace_found
+from orchestrator.turn.recalled import (
+    MemorySearch,
+    beyond,
+    changes_after_asking,
+    is_about_memory,
+    trace_found,
+)
 from orchestrator.turn.record import Routing, TurnRecord, TurnResult, without_last_turn
 from orchestrator.turn.safety import TurnSafety
 from orchestrator.turn.services import TurnServices
@@ -163,6 +170,29 @@ async def assess_or_reply(
     return None
 
 
+async def read_again(answer: "Answer") -> None:
+    """Have the brain read a message again that it read in haste, because the person may be in danger.
+
+    It comes after the answer, and all that was said is sent first. The first reading stays if this one fails
+    or would have to ask the person something, or if the next message arrives meanwhile.
+    """
+    routing, situation, agents = answer.routing, answer.situation, answer.services.agents
+    if routing is None or situation is None or not routing.understanding.in_haste or answer.claimed.stopped:
+        return
+    await answer.say("")
+    trouble = answer.usage.fallback_reason
+    calm = replace(situation, urgent=False)
+    reading = understand(agents.brain, answer.message, calm, agents.roster.intents)
+    found = await answer.claimed.unless_another_waits(reading)
+    answer.usage.fallback_reason = trouble  # the answer was no worse for it
+    if found is None or changes_after_asking(routing.understanding, ()):
+        return
+    if not changes_after_asking(found, situation.facts):
+        answer.understand(found)
+        found = found.model_copy(update={"intent": routing.understanding.intent})
+        answer.route(Routing(found, routing.specialist))
+
+
 async def recall(
     answer: "Answer", embedded: Embedded, understanding: Understanding, situation: Situation
 ) -> Recalled:
@@ -211,8 +241,8 @@ class Answer:
     def __init__(
         self, claimed: ClaimedTurn, services: TurnServices, model_usage: ModelUsage, run: Run
     ) -> None:
-        self._claimed, self.turn, self.services = claimed, claimed.turn, services
-        self._usage, self.run = model_usage, run
+        self.claimed, self.turn, self.services = claimed, claimed.turn, services
+        self.usage, self.run = model_usage, run
         self._own_words: tuple[str, ...] = ()
         self._fence = Fence(self.turn.number, claimed.lease.epoch)
         self._stream = AnswerStream(self.turn)
@@ -224,7 +254,9 @@ class Answer:
             self.turn, services.memory.ledger, follow_up_days=self._limits.follow_up_days
         )
         self._calls = TurnCalls(self.turn.message.id, model_usage)
-        self._routing: Routing | None = None
+        self.routing: Routing | None = None
+        self.situation: Situation | None = None
+        """What was known when the answer began."""
         self._started_at = perf_counter()
         self._context_seconds: float | None = None
         self.searched: Recalled | None = None
@@ -267,7 +299,10 @@ class Answer:
         turns = situation.blocks.conversation_history.turns
         is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
         self._own_words = (self.message, *_quotable(situation))
-        return replace(situation, blocks=without_last_turn(situation.blocks)) if is_resumed else situation
+        if is_resumed:
+            situation = replace(situation, blocks=without_last_turn(situation.blocks))
+        self.situation = situation
+        return situation
 
     async def settle(self, reading: Understanding, situation: Situation) -> Settled:
         """Decide on a request to change memories: change them, undo a change, or ask the person first."""
@@ -314,7 +349,7 @@ class Answer:
         self._own_words += tuple(hit.content for hit in recalled.memories if hit.memory_type == UTTERANCE)
         if not recalled.memories and not self.turn.reasoning:
             return
-        steps = self._steps(reason, *self._usage.take_reasoning())
+        steps = self._steps(reason, *self.usage.take_reasoning())
 
         def work(write: ConversationWrite) -> None:
             trace_found(write, recalled, self.turn.message.id, limit=self._limits.trace_content_characters)
@@ -324,7 +359,7 @@ class Answer:
 
     def route(self, routing: Routing) -> None:
         """Remember how the message was understood and who answers it."""
-        self._routing, intent = routing, routing.understanding.intent
+        self.routing, intent = routing, routing.understanding.intent
         self.run.intent, self.run.confidence = intent.intent, intent.confidence
         self.run.specialist = routing.specialist.agent_type
 
@@ -351,7 +386,7 @@ class Answer:
     async def say_checked(self, sentence: str) -> None:
         """Say a sentence of the brain; if it is not allowed, say instead, once per kind of claim, why not."""
         stated = without_quotations(sentence, self._own_words)
-        checked = self._safety.check(stated, self._routing.specialist if self._routing else None)
+        checked = self._safety.check(stated, self.routing.specialist if self.routing else None)
         if not checked.is_refused:
             await self.say(sentence)
             return
@@ -366,7 +401,7 @@ class Answer:
         ready = self._stream.hold_back(sentence)
         if ready is None:
             return
-        steps = self._steps(*self._usage.take_reasoning())
+        steps = self._steps(*self.usage.take_reasoning())
 
         def work(write: ConversationWrite) -> bool:
             self._send_steps(write, steps)
@@ -378,17 +413,17 @@ class Answer:
             self._stream.said.append(ready)
             return stop
 
-        if await uninterrupted(send()) and not self._claimed.stopped:
-            self._claimed.stop()
+        if await uninterrupted(send()) and not self.claimed.stopped:
+            self.claimed.stop()
 
     async def end(self, problem: AnamnesisError | None) -> None:
         """Write the blocks, send the last sentence or the error, and close the turn."""
-        stopped = problem is None and self._claimed.stopped
+        stopped = problem is None and self.claimed.stopped
         last = "" if problem or stopped else self._stream.held_back or ""
         in_blocks = problem is None or problem.problem is not POISON_MESSAGE  # writing it may be what fails
-        steps = self._steps(*self._usage.take_reasoning()) if problem is None else []
+        steps = self._steps(*self.usage.take_reasoning()) if problem is None else []
         sync, here = self._sync, self.turn.conversation_id
-        by_agent = self._usage.used_own_tools
+        by_agent = self.usage.used_own_tools
         changes = await sync.changes_during_turn(here, by_agent=by_agent) if in_blocks else ()
         for attempt in range(1, MAX_WRITES + 2):
             close = partial(
@@ -427,7 +462,7 @@ class Answer:
         """The reasons as far as they may be shown, numbered; none if the client did not ask for reasons."""
         if not self.turn.reasoning:
             return []
-        specialist = self._routing.specialist if self._routing else None
+        specialist = self.routing.specialist if self.routing else None
         return self._stream.number_steps(self._safety.check_reason(each, specialist) for each in reasons)
 
     async def _commit(self, work: Callable[[ConversationWrite], T], *, step: str) -> T:
@@ -464,7 +499,7 @@ class Answer:
         if problem is not None and not stream.is_sent_whole:
             self._send_problem(write, problem)
             return written
-        meta: dict[str, Scalar] = {**({"stopped": True} if stopped else {}), **_usage_meta(self._usage)}
+        meta: dict[str, Scalar] = {**({"stopped": True} if stopped else {}), **_usage_meta(self.usage)}
         self._send_steps(write, steps)
         if self.turn.streaming:
             stream.send(write, last, meta, is_final=True)
@@ -477,7 +512,7 @@ class Answer:
         return TurnResult(
             answer=text,
             answer_id=self._stream.answer_id,
-            routing=self._routing,
+            routing=self.routing,
             in_danger=self.in_danger,
             error=problem.problem.name if problem else None,
             context_seconds=self._context_seconds,

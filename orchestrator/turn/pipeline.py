@@ -12,7 +12,7 @@ from orchestrator.ops import faults
 from orchestrator.ops.telemetry import station
 from orchestrator.remember.requests import Settled
 from orchestrator.safety.assessment import UnderstoodMessage
-from orchestrator.turn.answer import Answer, answering, assess_or_reply, brief_for, recall
+from orchestrator.turn.answer import Answer, answering, assess_or_reply, brief_for, read_again, recall
 from orchestrator.turn.queue import ClaimedTurn, OpenTurn
 from orchestrator.turn.recalled import is_memory_request, search_record
 from orchestrator.turn.record import Routing
@@ -25,6 +25,7 @@ async def take_turn(claimed: ClaimedTurn, services: TurnServices) -> None:
     with services.foreground.turn():
         async with answering(claimed, services) as answer:
             await _answer(answer, turn, services)
+            await read_again(answer)
     if services.memory.remembering is not None:
         await services.memory.remembering.after_turn(
             turn.conversation.user_id, turn.conversation_id, search_record(turn, answer.searched)

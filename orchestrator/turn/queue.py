@@ -6,12 +6,12 @@ turn, whether the turn is new or was left by a process that died: recovery needs
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from agents.safety.verdict import MISTAKE
 from orchestrator.errors import (
@@ -31,6 +31,8 @@ from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.rows import Conversation, Lease, Message, SafetyEvent, Turn
 
 log = get_logger()
+
+T = TypeVar("T")
 
 DELAYS: Final = (BUSY, STORAGE_FULL, STORAGE_UNAVAILABLE, DATABASE_FILE_LOST)
 """Errors after which nothing can be stored now. The turn stays open and is tried again."""
@@ -109,7 +111,23 @@ class ClaimedTurn:
     turn: OpenTurn
     lease: Lease
     stopped: bool = False
+    another_waits: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    """Set when another message of the conversation arrives in this process."""
     _scope: asyncio.Timeout | None = field(default=None, repr=False)
+
+    async def unless_another_waits(self, work: Coroutine[None, None, T]) -> T | None:
+        """The result of work that is not worth a wait; None if it fails or another message arrives before."""
+        task, waiting = asyncio.create_task(work), asyncio.create_task(self.another_waits.wait())
+        try:
+            await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            task.cancel()
+            waiting.cancel()
+            (result, _) = await asyncio.gather(task, waiting, return_exceptions=True)
+        if isinstance(result, BaseException):
+            log.info("reading_given_up", error=type(result).__name__)
+            return None
+        return result
 
     def stop(self) -> None:
         """End the answer as soon as possible and keep what was said."""
@@ -163,6 +181,8 @@ class TurnQueue:
             return
         if conversation_id in self._workers:
             self._nudged_again.add(conversation_id)
+            if conversation_id in self._running:
+                self._running[conversation_id].another_waits.set()
             return
         worker = asyncio.create_task(self._work(conversation_id), name=f"turns of {conversation_id}")
         self._workers[conversation_id] = worker
@@ -184,7 +204,8 @@ class TurnQueue:
         while True:
             try:
                 for conversation_id in await self._store.read(lambda tx: tx.turns.conversations_with_open()):
-                    self.nudge(conversation_id)
+                    if conversation_id not in self._workers:
+                        self.nudge(conversation_id)
             except AnamnesisError as error:
                 log.warning("sweep_failed", error=error.problem.name)
             await asyncio.sleep(self._lease_seconds / 2)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from agents.ports import KNOWN, Embedded, MemoryHit, Recalled
 from agents.tools.toolbox import Arguments
 from agents.values import ActKind, Understanding
+from memory_blocks.facts.changes import CurrentFact, Op
 from memory_blocks.models import Blocks
 from orchestrator.ops.clock import in_time_zone
 from orchestrator.remember.known import KnownFact
@@ -64,6 +65,18 @@ def is_memory_request(understanding: Understanding) -> bool:
     """Whether a message asks to change what is remembered, or agrees to it."""
     asked = understanding.agreed or understanding.proposed
     return bool(asked) or any(act.kind in _CHANGES_MEMORY for act in understanding.acts)
+
+
+def changes_after_asking(understanding: Understanding, facts: Sequence[CurrentFact]) -> bool:
+    """Whether a reading forgets or undoes something, agrees to it, or changes what other conversations say."""
+    elsewhere = {fact.id for fact in facts if fact.conversation_id is not None}
+    kinds = {act.kind for act in understanding.acts}
+    return (
+        understanding.agreed
+        or bool(understanding.proposed)
+        or not kinds.isdisjoint((ActKind.FORGET, ActKind.UNDO))
+        or any(each.op is not Op.ADD and each.target in elsewhere for each in understanding.changes)
+    )
 
 
 def beyond(blocks: Blocks, recalled: Recalled, known: Sequence[KnownFact] = ()) -> Recalled:

@@ -248,7 +248,8 @@ class TurnRecord:
         acts = {act.kind for act in understanding.acts} if understanding else set()
         facts = forgotten(made)
         if self._offered or self._offers:
-            requests.save_offer(tx, write.conversation.id, self._turn.number, self._offers)
+            offers = None if routing is None or routing.specialist.agent_type == EMERGENCY else self._offers
+            requests.save_offer(tx, write.conversation.id, self._turn.number, offers)
         if facts or ActKind.FORGET in acts:
             leave_out(tx, user_id, write.conversation.id, message.id)
         agreed = self._offered if understanding and understanding.agreed else None

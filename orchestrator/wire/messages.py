@@ -293,7 +293,7 @@ class Commentary(Body, type=15, senders=BOTH):
 
 
 class AssistantSentence(Body, type=16, senders=SERVER):
-    """One sentence of an answer. The last one of a stopped answer may be empty."""
+    """One sentence of an answer. The last one may be empty if the answer was stopped, or after danger."""
 
     id: Annotated[SentenceId, IdRule]
     previous_id: Annotated[MessageId, IdRule]
