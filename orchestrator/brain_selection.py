@@ -5,7 +5,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
 
 from agents.errors import AgentError
 from agents.models.retries import Breaker, RetryPolicy
@@ -13,6 +16,7 @@ from agents.ports import Brain
 from agents.roster import Roster
 from agents.tools.toolbox import Toolbox
 from orchestrator.errors import BAD_SETTING, AnamnesisError, as_ours
+from orchestrator.local_models import MODEL_AWAY, NO_MODEL
 from orchestrator.prompts import PromptFiles
 from orchestrator.settings import COMMAND_LINE, Settings
 from orchestrator.wire.messages import ModelInfo
@@ -39,7 +43,10 @@ EMBEDDED: Final = "embedded"
 """The backend while the local brain answers."""
 
 CHECK_SECONDS: Final = 5.0
-"""How often the model is checked, and how long a check may take."""
+"""How often a model on our own network is checked, and how long a check may take."""
+
+HOSTED_CHECK_SECONDS: Final = 300.0
+"""How often a model on the Internet is checked. Turns notice sooner whether it answers."""
 
 
 async def _nothing() -> None:
@@ -66,14 +73,44 @@ class BrainName:
 class ModelStatus:
     """Whether the model answers. While it does not, the local brain answers in its place."""
 
-    def __init__(self, failures: int, rest_seconds: float, check: Callable[[], Awaitable[None]]) -> None:
-        self.breaker = _RecoveringBreaker(failures, rest_seconds)
-        self._check, self._is_reachable = check, True
+    def __init__(
+        self,
+        failures: int,
+        rest_seconds: float,
+        check: Callable[[], Awaitable[None]],
+        clock: Callable[[], float] = monotonic,
+        *,
+        is_hosted: bool = False,
+    ) -> None:
+        """`is_hosted`: the model is on the Internet, so it is checked rarely."""
+        self.breaker = _RecoveringBreaker(failures, rest_seconds, clock=clock)
+        self._check, self._clock, self._is_hosted = check, clock, is_hosted
+        self._failed_at: float | None = None
+        self._checked_at: float | None = None
 
     @property
     def available(self) -> bool:
-        """False while the last check failed, and from when the breaker opens until the model has answered."""
-        return self._is_reachable and self.breaker.has_recovered
+        """False from when the breaker opens or a check fails until the model has answered again."""
+        answered = self.breaker.answered_at
+        is_reachable = self._failed_at is None or (answered is not None and answered > self._failed_at)
+        return is_reachable and self.breaker.has_recovered
+
+    async def check(self) -> None:
+        """Raise if the model is not reachable. One that answered within the usual pause is not asked."""
+        latest = max(filter(None, (self._checked_at, self.breaker.answered_at)), default=None)
+        is_fresh = latest is not None and self._clock() - latest < self._pause
+        if is_fresh and self.available:
+            return
+        try:
+            await self._check()
+        except AnamnesisError:
+            self._failed_at = self._clock()
+            raise
+        self._failed_at, self._checked_at = None, self._clock()
+
+    @property
+    def _pause(self) -> float:
+        return HOSTED_CHECK_SECONDS if self._is_hosted else CHECK_SECONDS
 
     async def keep_checking(self) -> None:
         """Runs until cancelled: checks the model, so that a failure is known before a turn needs it.
@@ -84,21 +121,21 @@ class ModelStatus:
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
-                        await self._check()
-                        self._is_reachable = True
+                        await self.check()
             except AnamnesisError:
-                self._is_reachable = False
-            await asyncio.sleep(CHECK_SECONDS)
+                pass  # `available` says so
+            await asyncio.sleep(self._pause)
 
 
 class _RecoveringBreaker(Breaker):
     """A breaker that knows whether the model has answered since the breaker last opened."""
 
     has_recovered = True
+    answered_at: float | None = None
 
     def record_success(self) -> None:
         super().record_success()
-        self.has_recovered = True
+        self.has_recovered, self.answered_at = True, self._clock()
 
     def record_failure(self, retry_after: float | None) -> None:
         super().record_failure(retry_after)
@@ -107,18 +144,24 @@ class _RecoveringBreaker(Breaker):
 
 @dataclass(frozen=True, slots=True)
 class SelectedBrain:
-    """A brain, its name, the name of its fallback, and how to check and close it."""
+    """A brain, its name, the name of its fallback, how to close it, and whether its model answers."""
 
     brain: Brain
     name: BrainName
     fallback: BrainName
-    check: Callable[[], Awaitable[None]] | None = None
     close: Callable[[], Awaitable[None]] = _nothing
     status: ModelStatus | None = None
 
     def now(self) -> BrainName:
         """The name of the brain that answers now."""
         return self.name if self.status is None or self.status.available else self.fallback
+
+    @property
+    def notice(self) -> str | None:
+        """What a person should know: that there is no language model, or that it does not answer now."""
+        if self.status is None:
+            return NO_MODEL
+        return None if self.status.available else MODEL_AWAY.format(name=self.name.model.name)
 
 
 def choose(
@@ -148,7 +191,10 @@ def choose(
             await model.check_health()
 
     rules = settings.brain
-    status = ModelStatus(rules.breaker_failures, rules.breaker_seconds, check)
+    address = settings.letta.base_url if name.backend == "letta" else settings.chat.endpoint
+    status = ModelStatus(
+        rules.breaker_failures, rules.breaker_seconds, check, is_hosted=is_on_the_internet(address)
+    )
     brain = ModelBrain(
         model,
         local,
@@ -163,7 +209,16 @@ def choose(
             request_tokens=settings.chat.request_tokens,
         ),
     )
-    return SelectedBrain(brain, name, _local_name(local), check, model.close, status)
+    return SelectedBrain(brain, name, _local_name(local), model.close, status)
+
+
+def is_on_the_internet(address: str) -> bool:
+    """Whether an address names a host that is neither this machine nor one of its own network."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_global
+    except ValueError:
+        return "." in host and not host.endswith((".local", ".internal", ".lan", ".localhost"))
 
 
 def _local_name(local: Brain) -> BrainName:

@@ -28,10 +28,16 @@ class LocalServer:
 
 
 NO_MODEL: Final = (
-    "No language model answers: you get guided questions, a memory of what you tell and a watch for "
-    "emergencies. To connect one, set chat.endpoint and chat.model, or LETTA_BASE_URL."
+    "No language model answers: I ask guided questions, remember what you tell me and watch for "
+    "emergencies; `anamnesis serve --model NAME` connects one."
 )
-"""What ServerInfo, the page and `serve` say while the local brain answers."""
+"""What ServerInfo, the page and `serve` say if no model is configured."""
+
+MODEL_AWAY: Final = (
+    "The language model {name} does not answer now: I ask guided questions, remember what you tell me and "
+    "watch for emergencies until it does."
+)
+"""What ServerInfo and the page say while a model that is configured does not answer."""
 
 
 async def where_messages_go(settings: Settings) -> str:

@@ -23,10 +23,9 @@ from memory_blocks.ledger.ledger import Ledger
 from memory_blocks.limits import Limits
 from memory_blocks.mirrors.no_mirror import NoMirror
 from orchestrator import letta_settings
-from orchestrator.brain_selection import EMBEDDED, SelectedBrain, chat_model, choose, our_errors
+from orchestrator.brain_selection import SelectedBrain, chat_model, choose, our_errors
 from orchestrator.connection.handlers import ConversationLimits
 from orchestrator.errors import BAD_SETTING, LETTA_NOT_CONFIGURED, AnamnesisError
-from orchestrator.local_models import NO_MODEL
 from orchestrator.model_files import E5, ModelFiles
 from orchestrator.ops.clock import SystemClock
 from orchestrator.ops.waiting import Waiting
@@ -134,7 +133,8 @@ def load_local_brain(settings: Settings, agents: Roster, embedder: Embedder, ove
 
     router = load_router(settings, agents, embedder)
     with our_errors():
-        return LocalBrain(agents, router, configured("local", overlay), embedder)
+        is_alone = not (settings.letta.base_url or settings.chat.model)
+        return LocalBrain(agents, router, configured("local", overlay), embedder, is_alone=is_alone)
 
 
 def model_files(settings: Settings) -> ModelFiles:
@@ -336,7 +336,7 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
             model=now.model,
             backend=now.backend,
             agents=tuple(sorted(agents.agent_types)),
-            notice=NO_MODEL if now.backend == EMBEDDED else None,
+            notice=selected.notice,
         )
 
     options = _options(settings, store, selected, registry, overlay, embedders.passages)
@@ -345,8 +345,8 @@ def build_orchestrator(settings: Settings, overlay: Path | None = None) -> Orche
     if registry is not None:
         orchestrator.on_created(registry.prepare)
         orchestrator.include("agents", registry.check_health)
-    if selected.check is not None:
-        orchestrator.include("model", selected.check)
+    if selected.status is not None:
+        orchestrator.include("model", selected.status.check)
     return orchestrator
 
 

@@ -12,11 +12,13 @@ from agents.errors import ModelTrouble, UnreadableReply
 from agents.models import usage
 from agents.models.fallback import Model
 from agents.models.requests import answer_request, understand_request
+from agents.models.retries import RetryPolicy
 from agents.models.understanding import parse_understanding
 from agents.ports import Brief, NoTools, PromptBook, Recalled, Situation
 from agents.roster import Roster
 from agents.safety.replies.output import OutputGuard
 from agents.sentences import sentences
+from agents.tools.toolbox import Tool
 from agents.values import COORDINATOR, Enrichment, FactReading, Intent, Understanding
 from memory_blocks.edits import empty
 from memory_blocks.facts.changes import Decider, FactChange, Op, current_facts
@@ -65,17 +67,38 @@ class AnswerResult:
 
 @dataclass(frozen=True, slots=True)
 class TrialReport:
-    """What a model replied. It is usable if every reply could be read."""
+    """What a model replied. A turn waits `reply_seconds` for a reading and for the first sentence."""
 
     readings: tuple[ReadingResult, ...]
     answer: AnswerResult
     prompt_tokens: int
     completion_tokens: int
+    reply_seconds: float
 
     @property
     def is_usable(self) -> bool:
-        """Whether a turn could use every reply."""
-        return not self.answer.problem and not any(each.problem for each in self.readings)
+        """Whether a turn could use every reply: readable, in time, not all refused."""
+        return not (self.problems or self.is_too_slow or self.is_refused)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What made replies unusable as they are."""
+        return tuple(filter(None, (*(each.problem for each in self.readings), self.answer.problem)))
+
+    @property
+    def slowest(self) -> float:
+        """The longest time until a reading or the first sentence."""
+        return max(self.answer.first_seconds, *(each.seconds for each in self.readings))
+
+    @property
+    def is_too_slow(self) -> bool:
+        """Whether a turn would have given up waiting."""
+        return self.slowest > self.reply_seconds
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the guard lets no sentence of the answer through."""
+        return 0 < self.answer.sentences == self.answer.refused
 
 
 def _changes(reading: Understanding, op: Op, subject: str = "person") -> list[FactReading]:
@@ -111,13 +134,22 @@ SAMPLES: Final = (
 
 
 async def try_model(
-    model: Model, roster: Roster, prompts: PromptBook, reading_prompt: str, guard: OutputGuard, seconds: float
+    model: Model,
+    roster: Roster,
+    prompts: PromptBook,
+    reading_prompt: str,
+    guard: OutputGuard,
+    tools: Sequence[Tool],
+    policy: RetryPolicy,
 ) -> TrialReport:
-    """Ask for readings and an answer, each within so many seconds."""
+    """Ask for readings and an answer with the specialist's tools, each within the budget of a turn."""
+    seconds = policy.budget_seconds
     with usage.record() as used:
         readings = [await _read(model, roster, reading_prompt, sample, seconds) for sample in SAMPLES]
-        answer = await _answer(model, roster, prompts, guard, seconds)
-    return TrialReport(tuple(readings), answer, used.prompt_tokens, used.completion_tokens)
+        answer = await _answer(model, roster, prompts, guard, tools, seconds)
+    return TrialReport(
+        tuple(readings), answer, used.prompt_tokens, used.completion_tokens, policy.reply_seconds
+    )
 
 
 async def _read(model: Model, roster: Roster, prompt: str, sample: Sample, seconds: float) -> ReadingResult:
@@ -143,7 +175,12 @@ async def _read(model: Model, roster: Roster, prompt: str, sample: Sample, secon
 
 
 async def _answer(
-    model: Model, roster: Roster, prompts: PromptBook, guard: OutputGuard, seconds: float
+    model: Model,
+    roster: Roster,
+    prompts: PromptBook,
+    guard: OutputGuard,
+    tools: Sequence[Tool],
+    seconds: float,
 ) -> AnswerResult:
     """Ask for one answer, and check its sentences as in a turn."""
     specialist = next(iter(roster.specialists))
@@ -164,11 +201,12 @@ async def _answer(
         Recalled(),
         prompts.prompt(specialist),
     )
+    offered = [tool for tool in tools if tool.name in specialist.tools]
     began, first, said = perf_counter(), 0.0, list[str]()
     try:
         async with (
             asyncio.timeout(seconds),
-            aclosing(sentences(model.speak(answer_request(brief, ()), NoTools()))) as spoken,
+            aclosing(sentences(model.speak(answer_request(brief, offered), NoTools()))) as spoken,
         ):
             async for sentence in spoken:
                 first = first or perf_counter() - began

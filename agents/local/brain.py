@@ -25,8 +25,10 @@ class LocalBrain:
 
     name = "local"
 
-    def __init__(self, roster: Roster, router: Router, folder: Path, embedder: Embedder) -> None:
-        """`folder` has the word list, the forms and the wording."""
+    def __init__(
+        self, roster: Roster, router: Router, folder: Path, embedder: Embedder, *, is_alone: bool = True
+    ) -> None:
+        """`folder` has the word list, the forms and the wording. `is_alone`: no model is configured."""
         self._router, self._embedder = router, embedder
         self._listener = Listener(folder, embedder)
         self._replies = Replies(
@@ -34,6 +36,7 @@ class LocalBrain:
             medicines.load(folder / "medicines.toml"),
             roster.specialists,
             self._listener.search,
+            is_alone=is_alone,
         )
 
     @staticmethod

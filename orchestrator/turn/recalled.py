@@ -68,7 +68,7 @@ def is_memory_request(understanding: Understanding) -> bool:
 
 
 def changes_after_asking(understanding: Understanding, facts: Sequence[CurrentFact]) -> bool:
-    """Whether a reading forgets or undoes something, agrees to it, or changes what other conversations say."""
+    """Whether a reading forgets, undoes or agrees to something, or changes facts of other conversations."""
     elsewhere = {fact.id for fact in facts if fact.conversation_id is not None}
     kinds = {act.kind for act in understanding.acts}
     return (

@@ -45,13 +45,17 @@ class Replies:
         medicines: Medicines,
         specialists: Sequence[Specialist],
         search: Search,
+        *,
+        is_alone: bool = True,
     ) -> None:
+        """`is_alone`: there is no language model, which the first reply of a conversation says."""
         wording = Wording(texts)
-        self._texts, self._pick, self._search = texts, wording.pick, search
+        self._pick, self._search = wording.pick, search
+        self._first = f" {texts.without_a_model}" if is_alone else ""
         self._health, self._social = HealthAnswers(wording, medicines, specialists), SocialReplies(wording)
 
     def reply(self, turn: Turn) -> str:
-        """The whole reply. The first one that is no notice about danger also says that there is no model."""
+        """The whole reply. The first one that is no notice about danger may say that there is no model."""
         said = [part for part in self._parts(turn) if part]
         if self._may_ask(turn, said):
             said += self._advice_at_once(turn)
@@ -64,7 +68,7 @@ class Replies:
             "noted_plainly" if turn.changes else "fine", turn
         )
         first = all(said.agent == EMERGENCY for said in turn.talk.said)
-        return f"{text} {self._texts.without_a_model}" if first else text
+        return f"{text}{self._first}" if first else text
 
     def _advice_at_once(self, turn: Turn) -> list[str]:
         """Whom to see with a new concern, if that should not wait for a question about it."""

@@ -19,6 +19,9 @@ from agents.ports import ToolUser
 from agents.tools.toolbox import Tool
 
 _PATH: Final = "chat/completions"
+_RESPONDS: Final = ("http_404", "http_405", "http_429", "http_501", "not_understood")
+"""The troubles of a list of models behind which the endpoint itself works."""
+
 _CUT_SHORT: Final = {"length": "token_limit", "content_filter": "content_filter"}
 """The trouble behind a `finish_reason` with which a reply is not whole."""
 
@@ -82,8 +85,12 @@ class ChatModel:
         await self._http.close()
 
     async def check_health(self) -> None:
-        """Raise `ModelTrouble` if the endpoint does not respond."""
-        await self._http.fetch("GET", "models")
+        """Raise `ModelTrouble` if the endpoint does not respond. It need not be able to list its models."""
+        try:
+            await self._http.fetch("GET", "models")
+        except ModelTrouble as trouble:
+            if trouble.kind not in _RESPONDS:
+                raise
 
     async def decide(self, request: ModelRequest) -> str:
         """Return the JSON object of the reply. The endpoint is asked to follow the request's schema."""

@@ -80,7 +80,8 @@ def install(invocation: Invocation, source: Path | None) -> None:
 def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> None:
     """Ask a language model what a turn asks, and say whether its replies can be used.
 
-    Made-up messages are sent, none of a person. Exits with 1 if a reply cannot be used.
+    Made-up messages are sent, none of a person. Exits with 1 if a reply cannot be used, comes later than a turn
+    waits, or if the guard refuses the whole answer.
     """
     options = {"chat.model": model, "chat.endpoint": endpoint}
     given = {key: value for key, value in options.items() if value is not None}
@@ -96,27 +97,30 @@ def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> Non
 async def _trial(invocation: Invocation, settings: "Settings") -> "TrialReport":
     from agents.evaluation.model_trial import try_model
     from agents.models.requests import EXTRACTOR
+    from agents.models.retries import RetryPolicy
     from agents.safety.replies import output
     from orchestrator.brain_selection import chat_model
     from orchestrator.settings import shipped_config
-    from orchestrator.wiring import load_prompts, load_roster
+    from orchestrator.wiring import load_prompts, load_roster, load_toolbox
 
     roster = load_roster(invocation.config)
     prompts = load_prompts(settings, roster, invocation.config)
     reading = prompts.prompt_named("context_extractor").text
-    guard, seconds = output.load(shipped_config() / "safety"), settings.brain.budget_seconds
+    guard, rules = output.load(shipped_config() / "safety"), settings.brain
+    policy = RetryPolicy(rules.reply_seconds, rules.stall_seconds, rules.budget_seconds, rules.attempts)
     model = chat_model(settings)
     click.echo(f"Asking {settings.chat.model} at {settings.chat.endpoint} ...")
     try:
-        report = await try_model(model, roster, prompts, reading, guard, seconds)
+        tools = load_toolbox(roster).tools
+        report = await try_model(model, roster, prompts, reading, guard, tools, policy)
         form = model.capabilities_of(EXTRACTOR).form.name.lower()
     finally:
         await model.close()
-    _print_report(report, form, settings.brain.reply_seconds)
+    _print_report(report, form)
     return report
 
 
-def _print_report(report: "TrialReport", form: str, reply_seconds: float) -> None:
+def _print_report(report: "TrialReport", form: str) -> None:
     usable = [each for each in report.readings if not each.problem]
     right = [each for each in usable if each.is_right]
     total = len(report.readings)
@@ -134,9 +138,11 @@ def _print_report(report: "TrialReport", form: str, reply_seconds: float) -> Non
     else:
         says = f"{answer.sentences} sentences, of which the guard refuses {answer.refused}"
         click.echo(f"Answering: first sentence after {answer.first_seconds:.1f} s, {says}.")
-    slowest = max((each.seconds for each in usable), default=0.0)
-    if max(slowest, answer.first_seconds) > reply_seconds:
-        click.echo(f"It took up to {slowest:.1f} s; a turn waits {reply_seconds:g} s (brain.reply_seconds).")
+    if report.is_too_slow:
+        click.echo(
+            f"It took up to {report.slowest:.1f} s; a turn waits {report.reply_seconds:g} s "
+            "(brain.reply_seconds) and is then answered without the model."
+        )
     click.echo(f"Tokens: {report.prompt_tokens} sent, {report.completion_tokens} received.")
     click.echo("Its replies can be used." if report.is_usable else "Its replies cannot all be used.")
 

@@ -170,6 +170,37 @@ def test_a_trial_says_which_replies_cannot_be_used(model_endpoint: ModelEndpoint
     assert '"please delete the thing about my shoulder": it breaks the rule json_invalid' in ended.output
 
 
+def test_a_model_that_is_slower_than_a_turn_waits_is_not_usable(
+    model_endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_BRAIN_REPLY_SECONDS", "1")
+    model_endpoint.script("what could I do about the headache?", Step(drip=0.15))
+
+    ended = run("models", "try", "--model", MODEL, "--endpoint", model_endpoint.url)
+
+    assert ended.exit_code == 1, ended.output
+    assert "4 of 4 replies can be used" in ended.output
+    assert "a turn waits 1 s" in ended.output
+    assert "Its replies cannot all be used." in ended.output
+
+
+def test_a_model_whose_whole_answer_is_refused_is_not_usable(model_endpoint: ModelEndpoint) -> None:
+    refused = Step(text="You have a migraine. Take two ibuprofen every four hours. It is nothing serious.")
+    model_endpoint.script("what could I do about the headache?", refused)
+
+    ended = run("models", "try", "--model", MODEL, "--endpoint", model_endpoint.url)
+
+    assert ended.exit_code == 1, ended.output
+    assert "3 sentences, of which the guard refuses 3" in ended.output
+
+
+def test_a_trial_offers_the_tools_that_a_turn_offers(model_endpoint: ModelEndpoint) -> None:
+    run("models", "try", "--model", MODEL, "--endpoint", model_endpoint.url)
+
+    asked = model_endpoint.asked("what could I do about the headache?")
+    assert asked[-1]["tools"]
+
+
 def test_a_trial_of_a_model_that_is_not_there_says_so() -> None:
     ended = run("models", "try", "--model", "m", "--endpoint", f"http://127.0.0.1:{free_port()}/v1")
 

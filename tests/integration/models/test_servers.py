@@ -62,6 +62,14 @@ async def test_every_server_reads_and_answers(make: Callable[[], Shape]) -> None
 
 
 @pytest.mark.parametrize("make", SHAPES, ids=[make.__name__ for make in SHAPES])
+async def test_every_server_counts_as_reachable_even_one_that_lists_no_models(
+    make: Callable[[], Shape],
+) -> None:
+    async with a_model(make()) as (_, model):
+        await model.check_health()
+
+
+@pytest.mark.parametrize("make", SHAPES, ids=[make.__name__ for make in SHAPES])
 async def test_what_a_server_refused_is_not_sent_again(make: Callable[[], Shape]) -> None:
     shape = make()
     async with a_model(shape) as (brain, _):

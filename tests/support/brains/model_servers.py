@@ -41,7 +41,8 @@ class Shape:
     """How one kind of server behaves.
 
     `refuse` returns a refusal of a request, or None. `decision` and `answer` are the texts of its replies.
-    `reports_usage` says whether it counts tokens, `streams` whether it streams when it is asked to.
+    `reports_usage` says whether it counts tokens, `streams` whether it streams when it is asked to,
+    `lists_models` whether it answers `GET /models`.
     """
 
     name: str
@@ -52,15 +53,15 @@ class Shape:
     reports_usage: bool = True
     streams: bool = True
     in_parts: bool = False
+    lists_models: bool = True
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
         """Serve while the block runs; the address of the endpoint."""
-        routes = [
-            Route("/v1/chat/completions", self._complete, methods=["POST"]),
-            Route("/v1/models", self._models),
-        ]
+        routes = [Route("/v1/chat/completions", self._complete, methods=["POST"])]
+        if self.lists_models:
+            routes.append(Route("/v1/models", self._models))
         async with listening(Starlette(routes=routes)) as url:
             yield f"{url}/v1"
 
@@ -199,7 +200,7 @@ def json_object_only() -> Shape:
 
 
 def gateway() -> Shape:
-    """A gateway that knows no response_format at all, does not stream, and sends content in parts."""
+    """A gateway that knows no response_format, does not stream, sends content in parts, lists no models."""
 
     def refuse(body: Mapping[str, Any], headers: Mapping[str, str]) -> Refusal | None:
         if "response_format" in body:
@@ -209,7 +210,7 @@ def gateway() -> Shape:
             return 422, {"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted"}]}
         return None
 
-    return Shape("gateway", refuse, streams=False, in_parts=True)
+    return Shape("gateway", refuse, streams=False, in_parts=True, lists_models=False)
 
 
 SHAPES: Final = (
