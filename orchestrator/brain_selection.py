@@ -234,13 +234,14 @@ def _refuse_model_beside_letta(settings: Settings) -> None:
 
 
 def _letta(settings: Settings, agents: LettaDirectory) -> "tuple[LettaAgents | ChatModel, BrainName]":
-    from agents.models.servers.letta import LettaAgents
+    from agents.models.requests import EXTRACTOR
+    from agents.models.servers.letta import LettaAgents, RoleModels
 
     letta, rules = settings.letta, settings.brain
     model = LettaAgents(
         letta.base_url,
         letta.api_key.get_secret_value(),
-        letta.model,
+        RoleModels(letta.model, {EXTRACTOR: letta.extractor_model}),
         agents.agent_for,
         agents.forget_missing,
         partial(Breaker, rules.breaker_failures, rules.breaker_seconds),

@@ -51,7 +51,11 @@ async def where_messages_go(settings: Settings) -> str:
 async def _who_answers(settings: Settings) -> str:
     """The model that messages are sent to, else that there is none, and one to be used."""
     if settings.letta.base_url:
-        return f"Messages are sent to the Letta server at {settings.letta.base_url}."
+        letta = settings.letta
+        models = " and ".join(dict.fromkeys(filter(None, (letta.model, letta.extractor_model))))
+        return (
+            f"Messages are sent to the Letta server at {letta.base_url}, and by it to {models} (letta.model)."
+        )
     if settings.chat.model:
         return f"Messages are sent to the model {settings.chat.model} at {settings.chat.endpoint}."
     if (server := await find_server()) is None:

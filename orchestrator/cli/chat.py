@@ -28,6 +28,9 @@ CODE_IN_ADDRESS: Final = (
     "Pass the key with --key-file FILE, in the variable ANAMNESIS_KEY, or at the prompt. "
     "`anamnesis serve --json` prints it, and keys.json in the server's data folder holds it."
 )
+_TROUBLES: Final = {"daily_tokens": "your tokens for today are used up; it answers again after midnight, UTC"}
+"""Why there was no model, in words, where the code says too little."""
+
 NO_KEY: Final = "A server needs a key: pass --key-file FILE, or set the variable ANAMNESIS_KEY."
 
 
@@ -305,7 +308,8 @@ async def show(envelopes: "AsyncGenerator[Envelope[Body], None]", quiet: bool) -
     if any_text:
         click.echo()
     if trouble:
-        click.secho(f"  answered without the model: {trouble}", fg="yellow")
+        why = _TROUBLES.get(trouble, trouble.replace("_", " "))
+        click.secho(f"  answered without the model: {why}", fg="yellow")
     if not quiet:
         for trace in traces:
             click.secho(f"  {trace_line(trace)}", dim=True)

@@ -57,6 +57,18 @@ class _Run:
     ended: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RoleModels:
+    """The model of all roles, and other ones for the roles in `others`."""
+
+    model: str
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, role: str) -> str:
+        """The model of a role's agent."""
+        return self.others.get(role) or self.model
+
+
 class LettaAgents:
     """The agents of one Letta server.
 
@@ -71,21 +83,21 @@ class LettaAgents:
         self,
         base_url: str,
         key: str,
-        model: str,
+        models: RoleModels,
         agent_for: Callable[[str, str], Awaitable[str]],
         forget_missing: Callable[[str, str, str], Awaitable[bool]] = _never_healed,
         make_breaker: Callable[[], Breaker] = Breaker,
         turns_behind: Callable[[str], Awaitable[int]] = _none_behind,
     ) -> None:
         self._http = HttpClient(base_url, key, repeatable=False)
-        self._model, self._agent_for, self._forget_missing = model, agent_for, forget_missing
+        self._models, self._agent_for, self._forget_missing = models, agent_for, forget_missing
         self._turns_behind, self._breakers = turns_behind, AgentBreakers(make_breaker)
         self._cancellations: set[asyncio.Task[None]] = set()
 
     @property
     def name(self) -> str:
-        """The model that the agents use."""
-        return self._model
+        """The model that the specialists use."""
+        return self._models.model
 
     async def close(self) -> None:
         """Wait for cancellations that are being sent, then close the connections."""
@@ -168,7 +180,7 @@ class LettaAgents:
         if tools:
             body["client_tools"] = [_tool_description(tool) for tool in tools]
         over, outcome = False, "closed"
-        run.call = turn_usage.begin_call(request.role, self._model, encoded(body))
+        run.call = turn_usage.begin_call(request.role, self._models.of(request.role), encoded(body))
         path = f"v1/agents/{agent_id}/messages/stream"
         try:
             async with aclosing(self._http.stream_events(path, body)) as events:

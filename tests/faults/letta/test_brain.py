@@ -19,7 +19,7 @@ from agents.models import usage
 from agents.models.fallback import ModelBrain
 from agents.models.requests import EXTRACTOR, ModelRequest
 from agents.models.retries import RetryPolicy
-from agents.models.servers.letta import LettaAgents
+from agents.models.servers.letta import LettaAgents, RoleModels
 from agents.tools.built_in import built_in
 from tests.faults.http_proxy import Fault, HttpProxy, before, listening
 from tests.support.brains.model_brains import Cast, Using, a_brief, letta_brain, local_words, said
@@ -194,7 +194,7 @@ async def saying(*answers: Response) -> AsyncIterator[tuple[LettaAgents, list[di
         return "agent-1"
 
     async with listening(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as url:
-        cast = LettaAgents(url, "", "a model", agent_for)
+        cast = LettaAgents(url, "", RoleModels("a model"), agent_for)
         try:
             yield cast, heard
         finally:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_blocks.facts.changes import Op
 from orchestrator.settings import shipped_config
 from tests.support.brains.right_readings import Case, differences, load_cases, right_reading
 
@@ -17,6 +18,12 @@ FIRST_OF_EACH_KIND: dict[str, Case] = {
 @pytest.mark.parametrize("kind", sorted(FIRST_OF_EACH_KIND))
 async def test_a_right_reading_arrives_unchanged_and_lasts(tmp_path: Path, kind: str) -> None:
     assert await differences(FIRST_OF_EACH_KIND[kind], tmp_path) == []
+
+
+def test_right_readings_make_every_kind_of_change() -> None:
+    made = {fact.op for case in CASES for fact in right_reading(case).facts}
+
+    assert made == {Op.ADD, Op.REPLACE, Op.RETRACT, Op.UNSURE}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

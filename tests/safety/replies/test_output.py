@@ -29,6 +29,7 @@ SETS = [
         "answers_last",
         "answers_after",
         "answers_warning",
+        "answers_interactions",
     )
 ]
 REFUSED = [sentence for each in SETS for sentence in each["refused"]]

@@ -13,7 +13,7 @@ import pytest
 from agents.models.fallback import Model, ModelBrain, ModelOptions
 from agents.models.requests import EXTRACTOR
 from agents.models.retries import Breaker, RetryPolicy
-from agents.models.servers.letta import LettaAgents
+from agents.models.servers.letta import LettaAgents, RoleModels
 from agents.models.servers.openai import ChatModel
 from agents.models.understanding import understanding_schema
 from agents.ports import Brief, NoTools, Prompt, Recalled, ToolOutcome, ToolUser
@@ -75,7 +75,7 @@ async def letta_brain(
     tools: Sequence[Tool] = (),
 ) -> AsyncIterator[ModelBrain]:
     """A brain that uses the agents of a Letta server."""
-    model = LettaAgents(base_url, "", LETTA_MODEL, agent_for)
+    model = LettaAgents(base_url, "", RoleModels(LETTA_MODEL), agent_for)
     try:
         yield _around(model, retry_policy, breaker, tools)
     finally:

@@ -2,7 +2,8 @@
 
 FILE has one JSON object per line: `history` (messages of `user` and `assistant` in turn), `message`, the
 words that a right reading `has` and `lacks`, and the `kind` of follow-up. `right_reading` makes a reading of
-them, and a scripted model gives it. What a change replaces or doubts is known before, from somebody else.
+them, and a scripted model gives it. What a change replaces, takes back or doubts is known before, from
+somebody else.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 from pydantic import BaseModel, ConfigDict
@@ -33,6 +34,9 @@ from tests.support.brains.model_brains import PATIENT, extractor_prompt
 from tests.support.brains.models import minilm
 from tests.support.orchestrators import agents, an_orchestrator, history, local_brain
 from tests.support.protocol_client import Peer, conversing
+
+_BEFORE: Final = "as said before"
+"""The value of what is known before a message that replaces, takes back or doubts it."""
 
 
 class Said(BaseModel):
@@ -102,7 +106,10 @@ def right_reading(case: Case) -> RightReading:
     if case.kind not in changes:
         return RightReading(enriched)
     op, kind, subject, about = changes[case.kind]
-    return RightReading(enriched, (RightFact(op=op, kind=kind, subject=subject, about=about, value=words),))
+    facts = [RightFact(op=op, kind=kind, subject=subject, about=about, value=words)]
+    if op is Op.REPLACE:  # what was corrected may also take back something else
+        facts.append(RightFact(op=Op.RETRACT, kind="taken_back", subject=subject, about=about, value=_BEFORE))
+    return RightReading(enriched, tuple(facts))
 
 
 def batched_pairs(said: Sequence[Said]) -> Iterator[tuple[Said, Said]]:
@@ -213,7 +220,7 @@ async def _known_before(
             kind=slug(fact.kind),
             subject=fact.subject,
             about=fact.about,
-            value="as said before",
+            value=_BEFORE,
             said_at=datetime.now(UTC),
             decided_by=Decider.OPERATOR,
         )

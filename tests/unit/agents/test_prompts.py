@@ -14,7 +14,7 @@ from orchestrator.errors import AnamnesisError
 from orchestrator.prompts import VARIABLE, PromptFiles
 from orchestrator.settings import load, shipped_config
 from orchestrator.wiring import load_prompts
-from tests.support.orchestrators import agents, shipped_prompts
+from tests.support.orchestrators import agents, built_in_tools, shipped_prompts
 
 GUARD = output.load(shipped_config() / "safety")
 EXAMPLE = re.compile(r'<example person="[^"]+" known="[^"]*">\n(.*?)\n</example>', re.DOTALL)
@@ -31,6 +31,18 @@ OWN = {
     "medicines": r"\b[Mm]edicines\b",
 }
 """What each specialist has to say in its own words."""
+IN_DANGER = {
+    "scope": r"\bwhen life may be in danger\b",
+    "the number comes first": r"\bFirst sentence\b.*\{\{emergency\}\}.*\{\{crisis\}\}.*\{\{abuse\}\}",
+    "what to do meanwhile": r"\buntil help comes\b",
+    "what to ask": r"\bAsk nothing that delays the call\b",
+    "when to stop": r"\bturns out to be over or a mistake\b",
+    "red flags": r"\bdoes not wake up and does not breathe normally\b",
+    "children, pregnancy, older people": r"\bchild, a pregnant or an old person\b",
+    "medicines": r"\bMedicines: none\b.*\ballergies\b",
+    "crisis": r"\bIn a crisis\b",
+}
+"""What the emergency agent has to say in its own words; it shares only the limits."""
 SHARED = {
     "conduct": {
         "tone": r"\bcalm, experienced nurse\b",
@@ -100,8 +112,11 @@ def test_every_rule_that_is_enforced_is_told(agent_type: str) -> None:
         assert GUARD.sentences[claim] in text
     for line in specialist.red_lines:
         assert f"Never {line.never}." in text
-    for tool in specialist.tools:
-        assert agent_type == "EMERGENCY" or tool in text
+    assert all(tool in text for tool in specialist.tools)
+    if agent_type == "EMERGENCY":  # it has no tools, so it is told of none
+        assert not [tool.name for tool in built_in_tools().tools if tool.name in text]
+    else:
+        assert specialist.tools
 
 
 @pytest.mark.parametrize("region", ["", "GB", "US"])
@@ -112,13 +127,15 @@ def test_the_numbers_of_the_region_are_told(region: str) -> None:
         assert all(number in text for number in numbers.values())
 
 
-@pytest.mark.parametrize("agent_type", sorted(set(agents().agents) - {"EMERGENCY"}))
+@pytest.mark.parametrize("agent_type", sorted(agents().agents))
 def test_a_prompt_covers_what_a_specialist_must_know(agent_type: str) -> None:
     text = (FOLDER / f"{agents().agents[agent_type].prompt}.md").read_text(encoding="utf-8")
-    own = text.partition("{{care}}")[0]
+    in_danger = agent_type == "EMERGENCY"
+    own = text.partition("{{limits}}" if in_danger else "{{care}}")[0]
+    topics, parts = (IN_DANGER, ["limits"]) if in_danger else (OWN, list(SHARED))
 
-    assert [topic for topic, pattern in OWN.items() if not re.search(pattern, own)] == []
-    assert [part for part in SHARED if f"{{{{{part}}}}}" not in text] == []
+    assert [topic for topic, pattern in topics.items() if not re.search(pattern, own)] == []
+    assert [part for part in parts if f"{{{{{part}}}}}" not in text] == []
 
 
 @pytest.mark.parametrize("part", SHARED)

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { memo, useEffect, useRef, useState, type FormEvent, type UIEvent } from "react";
 import { allNotes, isAwaited, recalledMemories, type Answer, type Exchange, type Question, type Safety, type Transcript } from "../../chat/transcript.ts";
 import type { NoteText } from "../../api/types.ts";
+import { words } from "../../parts/format.ts";
 import type { MemoryDisplay } from "./MemoryMenu.tsx";
 import { Traces } from "./Traces.tsx";
 import type { EarlierQuestion, Questions } from "./useEarlierQuestions.ts";
@@ -234,6 +235,9 @@ function OneQuestion({ id, question, onEdit }: QuestionProps) {
   );
 }
 
+/** Why there was no model, where the code says too little. */
+const TROUBLES: Readonly<Record<string, string>> = { daily_tokens: "your tokens for today are used up; it answers again after midnight, UTC" };
+
 function OneAnswer({ answer }: { answer: Answer }) {
   const { sentences, progress, safety, trouble } = answer;
   return (
@@ -249,7 +253,7 @@ function OneAnswer({ answer }: { answer: Answer }) {
         ))}
       </p>
       {progress === "running" && <Thinking />}
-      {trouble !== null && <small className="trouble">Answered without the model: {trouble}</small>}
+      {trouble !== null && <small className="trouble">Answered without the model: {TROUBLES[trouble] ?? words(trouble)}</small>}
       {progress === "stopped" && <small>Stopped.</small>}
       {progress === "cut" && <small>This answer was cut off.</small>}
     </article>
