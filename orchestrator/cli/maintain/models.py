@@ -80,8 +80,8 @@ def install(invocation: Invocation, source: Path | None) -> None:
 def try_(invocation: Invocation, model: str | None, endpoint: str | None) -> None:
     """Ask a language model what a turn asks, and say whether its replies can be used.
 
-    Made-up messages are sent, none of a person. Exits with 1 if a reply cannot be used, if one comes later than
-    a turn waits, or if the guard refuses the whole answer.
+    Made-up messages are sent, none of a person. Exits with 1 if a reply cannot be used, if one comes later
+    than a turn waits, or if the guard refuses the whole answer.
     """
     options = {"chat.model": model, "chat.endpoint": endpoint}
     given = {key: value for key, value in options.items() if value is not None}
