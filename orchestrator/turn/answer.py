@@ -149,6 +149,13 @@ def _words_of(facts: Sequence[CurrentFact]) -> tuple[str, ...]:
     return (*(fact.value for fact in own), *(fact.words for fact in own))
 
 
+def _notes_named_by(settled: Settled, situation: Situation) -> tuple[str, ...]:
+    """The notes that an answer about a change of the notes names. We say it ourselves, not a model."""
+    if settled.offer is None and not settled.understanding.agreed:
+        return ()
+    return tuple(text for fact in situation.facts for text in (fact.value, fact.words))
+
+
 async def assess_or_reply(
     answer: "Answer",
     understanding: Understanding,
@@ -255,8 +262,7 @@ class Answer:
         )
         self._calls = TurnCalls(self.turn.message.id, model_usage)
         self.routing: Routing | None = None
-        self.situation: Situation | None = None
-        """What was known when the answer began."""
+        self.situation: Situation | None = None  # what was known when the answer began
         self._started_at = perf_counter()
         self._context_seconds: float | None = None
         self.searched: Recalled | None = None
@@ -297,9 +303,9 @@ class Answer:
         reading, situation = await uninterrupted(start_and_read())
         await self._sync.copy_if_due(self._record.conversation, reading.stored, changes)
         turns = situation.blocks.conversation_history.turns
-        is_resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
+        resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
         self._own_words = (self.message, *_quotable(situation))
-        if is_resumed:
+        if resumed:
             situation = replace(situation, blocks=without_last_turn(situation.blocks))
         self.situation = situation
         return situation
@@ -307,9 +313,7 @@ class Answer:
     async def settle(self, reading: Understanding, situation: Situation) -> Settled:
         """Decide on a request to change memories: change them, undo a change, or ask the person first."""
         settled = await self._commit(partial(self._record.settle, reading, situation.facts), step="recall")
-        self._own_words += settled.texts
-        if settled.offer is not None or settled.understanding.agreed:  # we say it ourselves, from our notes
-            self._own_words += tuple(text for fact in situation.facts for text in (fact.value, fact.words))
+        self._own_words += (*settled.texts, *_notes_named_by(settled, situation))
         return settled
 
     def understand(self, understanding: Understanding) -> tuple[CurrentFact, ...]:
