@@ -305,10 +305,9 @@ class Answer:
         turns = situation.blocks.conversation_history.turns
         resumed = bool(turns) and turns[-1].user_message.content == self._safety.decision.resumes
         self._own_words = (self.message, *_quotable(situation))
-        if resumed:
-            situation = replace(situation, blocks=without_last_turn(situation.blocks))
-        self.situation = situation
-        return situation
+        blocks = without_last_turn(situation.blocks) if resumed else situation.blocks
+        self.situation = replace(situation, blocks=blocks)
+        return self.situation
 
     async def settle(self, reading: Understanding, situation: Situation) -> Settled:
         """Decide on a request to change memories: change them, undo a change, or ask the person first."""
