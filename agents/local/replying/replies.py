@@ -48,7 +48,6 @@ class Replies:
         *,
         is_alone: bool = True,
     ) -> None:
-        """`is_alone`: there is no language model, which the first reply of a conversation says."""
         wording = Wording(texts)
         self._pick, self._search = wording.pick, search
         self._first = f" {texts.without_a_model}" if is_alone else ""
@@ -255,8 +254,6 @@ class Replies:
     # --- changes of the notes -----------------------------------------------------------------------------
 
     def _forget(self, turn: Turn) -> str:
-        if turn.offer and ActKind.CORRECT in turn.kinds and ActKind.FORGET not in turn.kinds:
-            return ""  # the correction has asked about it
         return self._offered(turn, turn.offer) if turn.offer else self._pick("nothing_to_remove", turn)
 
     def _offered(self, turn: Turn, offer: Offer) -> str:
