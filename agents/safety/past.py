@@ -45,7 +45,7 @@ _PRESENT: Final = re.compile(
     r"|this (?:morning|afternoon|week|evening)"
     r"|(?:past|last) (?:hour|night|few (?:hours|minutes|days))|earlier|yesterday"
     r"|(?:\d+|an?|one|two|three|four|five|ten|few|several|some|couple of|half an)"
-    r" (?:sec(?:ond)?|min(?:ute)?|hour|hr|day|moment)s? ago"
+    r" (?:sec|second|min(?:ute)?|hour|hr|day|moment)s? ago"
     r"|i['\u2019]?m|am|is|are|it['\u2019]?s|he['\u2019]?s|she['\u2019]?s|they['\u2019]?re|have|has|having|keeps?|can['\u2019]?t"
     r"|cannot|don['\u2019]?t|doesn['\u2019]?t|feels?|hurts?|started|just|wants?|wanna|needs?|going|gonna|will"
     r"|i['\u2019]ll|thinks?|thinking|plan|planning|wish|hate|hears?|sees?|takes?|taking"
