@@ -492,7 +492,11 @@ LASTING: Final = (
         ),
         of_the_past=True,
         tells="{who} had {v}.",
-        recalls=r"\b(?:operations?|surger(?:y|ies)|operated|procedures?)\b",
+        recalls=(
+            r"^(?!.*\b(?:before|since|after|until) (?:the|my|his|her) (?:\w+ )?(?:operation|surgery"
+            r"|procedure)\b)"
+            r".*\b(?:operations?|surger(?:y|ies)|operated|procedures?)\b"
+        ),
         naming="operation operations surgery surgeries had",
         importance=0.7,
     ),

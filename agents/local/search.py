@@ -51,6 +51,11 @@ _WH: Final = re.compile(
 _OWN_LIFE: Final = re.compile(
     r"(?:(?:and|so|but|ok) )*(?:do|does|am|is|have|did|has|was) (?:i|he|she|my \w+)\b"
 )
+_EVENT: Final = re.compile(
+    r"\b(?:before|since|after|until) (?:the|my|his|her) (?:operation|surgery|procedure)\b"
+)
+"""An event that only says when."""
+
 _STRICT: Final = frozenset(("age", "name", "allergies", "pregnancy", "medications"))
 """Kinds of fact for which something that is merely near is no answer."""
 
@@ -110,7 +115,12 @@ class Search:
         low = plain(question).strip(" ?.!")
         whole = f"{plain(before)} {low}" if before else low
         kinds = recalled_kinds(low) or recalled_kinds(whole)
-        topic = topic_words(low) or topic_words(whole) or (frozenset() if kinds else stems(low) - _NUMBERS)
+        topic = (
+            topic_words(_EVENT.sub(" ", low))
+            or topic_words(low)
+            or topic_words(whole)
+            or (frozenset() if kinds else stems(low) - _NUMBERS)
+        )
         fits = _type_asked(low) or (_type_asked(whole) if before else None)
         whom = relative_in(low)
         if not whom and re.search(r"\b(?:he|she|his|her|him|he's|she's)\b", low):

@@ -166,3 +166,14 @@ def test_a_new_kind_is_one_row(monkeypatch: pytest.MonkeyPatch, reader: AnswerRe
     assert sentence_of("shoe_size", "43", "The person") == "The person wears shoes of size 43."
     assert recalled_kinds("what is my shoe size") == ("shoe_size",)
     assert name_of("shoe_size") == "shoe size"
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("what did i take before the surgery", ("medications", "other_medicines")),
+        ("what operations did i have", ("history",)),
+    ],
+)
+def test_an_event_that_only_says_when_is_not_what_is_asked_for(question: str, kinds: tuple[str, ...]) -> None:
+    assert recalled_kinds(question)[: len(kinds)] == kinds
