@@ -362,9 +362,9 @@ def test_the_five_components_are_modules_and_only_the_router_and_the_registrar_k
     known = {}
     for module in (quality_memory, retrievers, vector_db, memory_nodes, manager):
         tree = ast.parse(inspect.getsource(module))
-        froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        imported = {name for each in froms for name in (str(each.module).split(".")[-1],)}
-        imported |= {alias.name for each in froms for alias in each.names}
+        sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        imported = {name for each in sources for name in (str(each.module).split(".")[-1],)}
+        imported |= {alias.name for each in sources for alias in each.names}
         known[Path(str(module.__file__)).stem] = imported & {creator, retriever, db_layer, router, registrar}
 
     assert known == {
