@@ -164,7 +164,8 @@ class DangerChecks:
                 aid.is_of_danger(text, earlier.rule_ids),
             )
             move = self._read_move(reply, earlier)
-            return with_first_aid(aid, text, after(earlier, move, heard), earlier)
+            before = next((said for _, said in context.exchanges), "")
+            return with_first_aid(aid, text, after(earlier, move, heard), earlier, before)
 
         return replace(found, verdict=checked(decide, found.verdict.raised_by(earlier)))
 

@@ -296,11 +296,14 @@ def applied(effect: Effect, earlier: Verdict) -> Verdict:
     return replace(earlier, rule_ids=(*rules, *marks_of[effect]))
 
 
-def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlier: Verdict) -> Verdict:
+def with_first_aid(
+    texts: first_aid.FirstAid, said: str, danger: Verdict, earlier: Verdict, before: str = ""
+) -> Verdict:
     """The danger, marked with the first-aid text that answers a question in the message.
 
     Somebody who asks leave for the help that is given in one danger ("should I use my EpiPen?") says yes to
-    the question about possible danger.
+    the question about possible danger. `before` is the message before: if it asked the same, the text is not
+    sent again.
     """
     phase = phase_of(earlier)
     if phase is Phase.CALM:
@@ -313,7 +316,8 @@ def with_first_aid(texts: first_aid.FirstAid, said: str, danger: Verdict, earlie
     last = texts.by_rule(earlier.rule_ids)
     rules = (*danger.rule_ids, f"{first_aid.PREFIX}{last.id}") if last else danger.rule_ids
     topic = texts.topic_for(said, rules, in_emergency=danger.family == "emergency")
-    return danger if topic == last and not texts.is_of_danger(said, rules) else _marked(danger, topic)
+    is_new = topic != last or (said != before and texts.is_of_danger(said, rules))
+    return _marked(danger, topic) if is_new else danger
 
 
 def _is_at_once(danger: Verdict) -> bool:

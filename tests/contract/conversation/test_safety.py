@@ -1047,7 +1047,7 @@ async def test_the_number_is_said_once_while_the_person_talks_of_other_things(ad
         an_orchestrator(address, local_brain()).open() as orchestrator,
         conversing(orchestrator) as peer,
     ):
-        await peer.ask(CHEST)
+        await peer.ask("I have crushing chest pain")  # not firm at once, as signs of a stroke are
         said = [
             "".join(frame.body["text"] for frame in of_type(SENTENCE, await peer.ask(other)))
             for other in ("What vitamins are good in winter?", "I have had a runny nose since Monday")

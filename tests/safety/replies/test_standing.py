@@ -265,6 +265,17 @@ def test_an_overdose_in_a_crisis_gets_its_first_aid() -> None:
     assert with_first_aid(AID, "can I drive?", asked, SUICIDE) == asked
 
 
+def test_another_question_about_the_same_first_aid_gets_it_again_and_the_same_question_does_not() -> None:
+    stopped = Verdict("emergency", 3, ("consciousness.not_breathing",))
+    asked = after(stopped, Move.ASKS, NOTHING)
+    told = with_first_aid(AID, "do I push on his chest?", asked, stopped)
+
+    again = with_first_aid(AID, "how hard?", asked, told, "do I push on his chest?")
+
+    assert "first_aid.cpr_how" in again.rule_ids
+    assert with_first_aid(AID, "how hard?", asked, again, "how hard?") == asked
+
+
 def test_a_grave_danger_is_firm_from_its_first_message_on() -> None:
     overdose = Verdict("emergency", 3, ("overdose.medicine",))
 
