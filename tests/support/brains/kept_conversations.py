@@ -29,6 +29,7 @@ from orchestrator.remember.utterances import utterance_id
 from orchestrator.safety.monitor import SafetyMonitor
 from orchestrator.settings import load
 from orchestrator.store import migrations
+from orchestrator.store.engine.database import Transaction
 from orchestrator.wiring import build_monitor
 from tests.support.brains.models import minilm
 from tests.support.builders import HandClock, a_conversation, a_situation
@@ -203,16 +204,19 @@ def _memory_lines(frames: Sequence[Frame]) -> Iterator[str]:
 
 
 async def _is_remembered(orchestrator: Orchestrator, peer: Peer) -> None:
-    """Wait until the last message is remembered, or left out of memory."""
+    """Wait until the last message is a memory, and search can find every memory of the person."""
     assert peer.conversation_id is not None
     written = await messages(orchestrator, peer.conversation_id)
     said = [each for each in written if each.message_role == "user"]
     memory_id = utterance_id(said[-1].id)
+
+    def is_searchable(tx: Transaction) -> bool:
+        kept = tx.memories.get_even_deleted(memory_id)
+        owner = None if kept is None else kept.user_id
+        return owner is not None and not tx.memories.not_indexed(owner, limit=1)
+
     async with asyncio.timeout(TIMEOUT):
-        while True:
-            kept = await orchestrator.store.read(lambda tx: tx.memories.get_even_deleted(memory_id))
-            if kept is not None:
-                return
+        while not await orchestrator.store.read(is_searchable):  # noqa: ASYNC110  another task sends no event
             await asyncio.sleep(0.01)
 
 
