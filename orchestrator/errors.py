@@ -380,7 +380,7 @@ SESSIONS_UNWRITABLE: Final = _row(503, "sessions_unwritable", 503)(
     "Sessions cannot be stored in the data folder: {rule}.", "Make the folder writable, then sign in again."
 )
 EXPORT_NOT_WRITTEN: Final = _row(503, "export_not_written", 503)(
-    "The export cannot be written to {where}: {rule}.", "Name another file with --output."
+    "The export cannot be written to {where}: {rule}.", "Name another file."
 )
 NO_SERVER_RUNNING: Final = _row(503, "no_server_running", 503)(
     "No server is running with the data folder {where}.",

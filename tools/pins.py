@@ -18,6 +18,7 @@ SOURCES = {
     "postgres": "requirements/postgres.in",
     "go": "requirements/go.in",
     "letta-server": "requirements/letta-server.in",
+    "mem0": "requirements/mem0.in",
 }
 NOTHING_NEWER_THAN = {"letta-server": "2026-05-15"}
 """Letta's server is no longer maintained. It works with the dependencies of its time, and with few later."""

