@@ -19,7 +19,7 @@ from orchestrator.store.rows import Message, SafetyEvent, ToolUse, Trace, Turn, 
 
 @dataclass(frozen=True, slots=True)
 class BlockUse:
-    """A block that the turn read or wrote: which revision, and how large it was."""
+    """A block that the turn read or wrote, by revision."""
 
     trace_id: str
     label: str
@@ -32,7 +32,7 @@ class BlockUse:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """A long-term memory that was retrieved for the message."""
+    """A long-term memory that was retrieved."""
 
     trace_id: str
     memory_id: str
@@ -45,7 +45,7 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """How the message was understood and where it was routed, as the conversation's history keeps it."""
+    """How the message was understood and where it was routed, as a revision of the history keeps it."""
 
     previous_context: str | None
     enriched_message: str | None
@@ -59,7 +59,7 @@ class Understood:
 
 @dataclass(frozen=True, slots=True)
 class SafetyFinding:
-    """What the guard found, by which rules; `refused` is a sentence of the brain that was not sent."""
+    """What the guard found."""
 
     id: str
     stage: str
@@ -72,7 +72,7 @@ class SafetyFinding:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that was called for the answer."""
+    """A tool that was called."""
 
     id: str
     tool_name: str
@@ -93,7 +93,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What the models were asked for the answer, by the meta of its last frame."""
+    """What the models were asked."""
 
     requests: int
     prompt_tokens: int
@@ -104,7 +104,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class StationTime:
-    """A station of the turn: when it began, after the attempt at the turn did, and how long it took."""
+    """A station of the turn: when it began, in milliseconds after the attempt did, and how long it took."""
 
     name: str
     start: float

@@ -5,12 +5,10 @@ It is computed from the stored summaries of the search. Memories that were delet
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Memory, Retrieval
-
-Stage: TypeAlias = Literal["candidate", "included", "final"]
 
 BUDGET = "budget"
 IN_HISTORY = "in_history"
@@ -18,31 +16,31 @@ IN_HISTORY = "in_history"
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Where a memory was left out, and why."""
+    """Where a memory was left out (`packaging`, `assembly`, `turn`), and why."""
 
-    at: Literal["packaging", "assembly", "turn"]
+    at: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that a search found, and how far it came."""
+    """A memory that was found. `content` is null if it was deleted since; `signals` make the score."""
 
     memory_id: str
     content: str | None
     kind: str | None
     position: int
     score: float | None
-    signals: Mapping[str, float]
+    signals: dict[str, float]
     tokens: int | None
-    stage: Stage
+    stage: str
     role: str | None
     dropped: Drop | None
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many tokens the context may have (None: any number), and how many it has, both by estimate."""
+    """How many tokens the context may have (null: any number) and has, by estimate."""
 
     limit: int | None
     used: int
@@ -120,7 +118,7 @@ def _candidates(tx: Transaction, retrieval: Retrieval) -> list[Candidate]:
                 kind=memory.source_type if memory else None,
                 position=position,
                 score=known.get("score"),
-                signals=known.get("signals", {}),
+                signals=dict(known.get("signals", {})),
                 tokens=known.get("tokens"),
                 stage=stage,
                 role=roles.get(id),
@@ -130,7 +128,7 @@ def _candidates(tx: Transaction, retrieval: Retrieval) -> list[Candidate]:
     return shown
 
 
-def _way(retrieval: Retrieval, id: str, used: frozenset[str] | None) -> tuple[Stage, Drop | None]:
+def _way(retrieval: Retrieval, id: str, used: frozenset[str] | None) -> tuple[str, Drop | None]:
     """How far a candidate came, and where and why it was dropped."""
     _, packaging, assembly = _summaries(retrieval)
     if id not in packaging.get("includedIds", ()):

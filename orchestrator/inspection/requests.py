@@ -18,11 +18,10 @@ _LINE_BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request to a model. Its texts are None if they were erased.
+    """A request to a model: `request` as it was sent, `readable` with real line breaks.
 
-    `request` is what was sent, byte for byte. `readable` is the same as indented JSON, in which the line
-    breaks inside of texts are real ones. `previous` is the readable request with the same role in the turn
-    before, and `diff` the lines in which the two differ; both are None if there was none.
+    `previous` is the readable request with the same role in the turn before, `diff` what differs. Texts that
+    were erased are null.
     """
 
     id: str

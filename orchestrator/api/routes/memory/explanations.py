@@ -1,85 +1,34 @@
 """`/v1/messages/{id}/explanation`: everything that led to one answer."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 
 from orchestrator.api.access.checking import caller_of, item_texts, reason_of
 from orchestrator.api.answers import Answer, Id, Moment, problems
 from orchestrator.api.ports import Resources
 from orchestrator.api.routes.messages import message_of
-from orchestrator.inspection.explanation import Explanation, explain
+from orchestrator.inspection.explanation import (
+    BlockUse,
+    Explanation,
+    MemoryUse,
+    ModelUse,
+    SafetyFinding,
+    StationTime,
+    ToolCall,
+    Understood,
+    explain,
+)
+from orchestrator.inspection.requests import ModelRequest
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.rows import Message
 
 
-class Said(Answer):
+class ExplainedMessage(Answer):
     """A message with its text."""
 
     id: str
     content: str
     status: str
     created_at: Moment
-
-
-class Understood(Answer):
-    """How the message was understood and where it was routed, as a revision of the history keeps it."""
-
-    previous_context: str | None
-    enriched_message: str | None
-    relevant_history: tuple[str, ...]
-    intent: str | None
-    confidence: float | None
-    reasoning: str | None
-    specialist: str | None
-    revision: int
-
-
-class BlockUse(Answer):
-    """A block that the turn read or wrote, by revision."""
-
-    trace_id: str
-    label: str
-    action: str
-    revision: int | None
-    size: int | None
-    digest: str | None
-    changed: tuple[str, ...]
-
-
-class MemoryUse(Answer):
-    """A long-term memory that was retrieved."""
-
-    trace_id: str
-    memory_id: str
-    memory_type: str | None
-    confidence: float | None
-    position: int | None
-    role: str | None
-    content: str
-
-
-class SafetyFinding(Answer):
-    """What the guard found."""
-
-    id: str
-    stage: str
-    kind: str
-    tier: int
-    certainty: str | None
-    rules: tuple[str, ...]
-    refused: str | None
-
-
-class ToolCall(Answer):
-    """A tool that was called."""
-
-    id: str
-    tool_name: str
-    status: str
-    arguments: Any
-    result: Any
-    milliseconds: int | None
 
 
 class Step(Answer):
@@ -90,45 +39,6 @@ class Step(Answer):
     milliseconds: int
 
 
-class ModelUse(Answer):
-    """What the models were asked."""
-
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    fallback: str | None
-    trouble: str | None
-
-
-class StationTime(Answer):
-    """A station of the turn: when it began, in milliseconds after the attempt did, and how long it took."""
-
-    name: str
-    start: float
-    milliseconds: float
-
-
-class ModelRequest(Answer):
-    """A request to a model: `request` as it was sent, `readable` with real line breaks.
-
-    `previous` is the readable request with the same role in the turn before, `diff` what differs. Texts that
-    were erased are null.
-    """
-
-    id: str
-    number: int
-    role: str
-    model: str
-    outcome: str
-    prompt_tokens: int
-    completion_tokens: int
-    digest: str
-    request: str | None
-    readable: str | None
-    previous: str | None
-    diff: str | None
-
-
 class WholeExplanation(Answer):
     """One answer's story, in the order of the turn. What is not stored is null or empty."""
 
@@ -137,8 +47,8 @@ class WholeExplanation(Answer):
     state: str
     error: str | None
     attempts: int
-    message: Said
-    answer: Said | None
+    message: ExplainedMessage
+    answer: ExplainedMessage | None
     understood: Understood | None
     blocks: tuple[BlockUse, ...]
     memories: tuple[MemoryUse, ...]
@@ -183,27 +93,27 @@ def to_response(explanation: Explanation) -> WholeExplanation:
         state=explanation.state,
         error=explanation.error,
         attempts=explanation.attempts,
-        message=_said(explanation.message),
-        answer=_said(answer) if answer else None,
-        understood=Understood.model_validate(explanation.understood) if explanation.understood else None,
-        blocks=tuple(map(BlockUse.model_validate, explanation.blocks)),
-        memories=tuple(map(MemoryUse.model_validate, explanation.memories)),
-        safety=tuple(map(SafetyFinding.model_validate, explanation.safety)),
-        tools=tuple(map(ToolCall.model_validate, explanation.tools)),
+        message=_message(explanation.message),
+        answer=_message(answer) if answer else None,
+        understood=explanation.understood,
+        blocks=explanation.blocks,
+        memories=explanation.memories,
+        safety=explanation.safety,
+        tools=explanation.tools,
         steps=tuple(map(Step.model_validate, explanation.steps)),
-        model=ModelUse.model_validate(explanation.model) if explanation.model else None,
+        model=explanation.model,
         prompt=run.prompt if run else None,
         prompt_revision=run.prompt_revision if run else None,
-        stations=tuple(map(StationTime.model_validate, explanation.stations)),
-        model_requests=tuple(map(ModelRequest.model_validate, explanation.model_requests)),
+        stations=explanation.stations,
+        model_requests=explanation.model_requests,
         retrieval_id=explanation.retrieval_id,
         previous_message_id=explanation.neighbours.previous_message_id,
         next_message_id=explanation.neighbours.next_message_id,
     )
 
 
-def _said(message: Message) -> Said:
-    return Said(
+def _message(message: Message) -> ExplainedMessage:
+    return ExplainedMessage(
         id=message.id,
         content=message.contents,
         status=message.completion_status,

@@ -23,7 +23,7 @@ from orchestrator.api.answers import (
 )
 from orchestrator.api.ports import Resources
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
-from orchestrator.inspection.journey import Journey, journey_of
+from orchestrator.inspection.journey import Budget, Candidate, Counts, Journey, journey_of
 from orchestrator.inspection.looks import trace_memory
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.repositories.api.pages import RetrievalEntry, RetrievalFilter
@@ -43,46 +43,6 @@ class RetrievalFacts(Answer):
     mode: str
     milliseconds: float
     created_at: Moment
-
-
-class Drop(Answer):
-    """Where a memory was left out (`packaging`, `assembly`, `turn`), and why."""
-
-    at: str
-    why: str
-
-
-class Candidate(Answer):
-    """A memory that was found. `content` is null if it was deleted since; `signals` make the score."""
-
-    memory_id: str
-    content: str | None
-    kind: str | None
-    position: int
-    score: float | None
-    signals: dict[str, float]
-    tokens: int | None
-    stage: str
-    role: str | None
-    dropped: Drop | None
-
-
-class Budget(Answer):
-    """How many tokens the context may have (null: any number) and has, by estimate."""
-
-    limit: int | None
-    used: int
-
-
-class Counts(Answer):
-    """How many memories were searched, and how many were left at each stage."""
-
-    searched: int
-    below_threshold: int
-    beyond_limit: int
-    candidates: int
-    included: int
-    final: int
 
 
 class WholeRetrieval(Answer):
@@ -178,7 +138,7 @@ def _to_response(journey: Journey) -> WholeRetrieval:
         package_type=journey.package_type,
         milliseconds=row.milliseconds,
         created_at=row.created_at,
-        budget=Budget.model_validate(journey.budget) if journey.budget else None,
-        counts=Counts.model_validate(journey.counts),
-        candidates=tuple(map(Candidate.model_validate, journey.candidates)),
+        budget=journey.budget,
+        counts=journey.counts,
+        candidates=journey.candidates,
     )
