@@ -18,7 +18,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class Question(Section):
+class InterviewQuestion(Section):
     """One question of an interview. A fact of any kind in `asks` answers it; summaries call it `topic`.
 
     The other fields restrict when it is asked:
@@ -77,7 +77,7 @@ class Interview(Section):
     """What one specialist asks and tells. `closing` is said after the last question."""
 
     closing: str = ""
-    questions: tuple[Question, ...] = ()
+    questions: tuple[InterviewQuestion, ...] = ()
     information: tuple[Information, ...] = ()
     see_someone: tuple[Warning, ...] = ()
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from agents.interviews import Question
+from agents.interviews import InterviewQuestion
 from agents.questions import kinds_asked
 from agents.roster import Specialist
 from agents.sexes import is_pregnant, sex_of
 from agents.values import has_some
 
 
-def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[Question, ...]:
+def open_questions(specialist: Specialist, known: Mapping[str, str]) -> tuple[InterviewQuestion, ...]:
     """The questions that fit the person and the concern and are not answered yet, in their order."""
     concern = " ".join(
         known.get(kind, "") for kind in ("concern", "request", "medications", "conditions", "cycle")

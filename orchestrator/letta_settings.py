@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from orchestrator.settings import Letta, Settings
+from orchestrator.settings import LettaSettings, Settings
 
 FILE: Final = "letta.json"
 NOT_KEPT: Final = {"base_url", "api_key"}
@@ -23,8 +23,12 @@ def recall(settings: Settings) -> Settings:
     """The settings, with the values that the last server used in place of defaults. Explicit values win."""
     with suppress(OSError, ValueError, ValidationError):
         kept = json.loads((settings.data.dir / FILE).read_text(encoding="utf-8"))
-        chosen = {name for name in Letta.model_fields if f"letta.{name}" in settings.origins} | NOT_KEPT
-        update = {name: value for name, value in kept.items() if name in Letta.model_fields.keys() - chosen}
-        letta = Letta.model_validate({**dict(settings.letta), **update})
+        chosen = {
+            name for name in LettaSettings.model_fields if f"letta.{name}" in settings.origins
+        } | NOT_KEPT
+        update = {
+            name: value for name, value in kept.items() if name in LettaSettings.model_fields.keys() - chosen
+        }
+        letta = LettaSettings.model_validate({**dict(settings.letta), **update})
         return settings.model_copy(update={"letta": letta})
     return settings

@@ -104,7 +104,7 @@ Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """One section of `config/default.toml`. Defaults are only in that file."""
 
     model_config = ConfigDict(
@@ -112,7 +112,7 @@ class Section(BaseModel):
     )
 
 
-class Server(Section):
+class ServerSettings(SettingsSection):
     """Where `anamnesis serve` listens."""
 
     host: Annotated[str, Field(min_length=1)]
@@ -121,7 +121,7 @@ class Server(Section):
     allowed_origins: Annotated[str, AfterValidator(_origins)]
 
 
-class Data(Section):
+class DataSettings(SettingsSection):
     """The folder for all stored data."""
 
     dir: Annotated[
@@ -140,7 +140,7 @@ class Data(Section):
         raise AnamnesisError(BAD_SETTING, key="data.dir", where=str(self.dir), rule=rule)
 
 
-class Database(Section):
+class DatabaseSettings(SettingsSection):
     """The database and how it is used."""
 
     url: Annotated[SecretStr, AfterValidator(_database)]
@@ -148,14 +148,14 @@ class Database(Section):
     synchronous: Literal["FULL", "NORMAL"]
 
 
-class Models(Section):
+class ModelFileSettings(SettingsSection):
     """The folder of the embedding model, and how many threads it may use."""
 
     dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
     threads: Annotated[int, Field(ge=1, le=256)]
 
 
-class Turn(Section):
+class TurnSettings(SettingsSection):
     """How long a turn may take, and how often it is tried."""
 
     deadline_seconds: Seconds
@@ -163,13 +163,13 @@ class Turn(Section):
     attempts: Count
 
 
-class Session(Section):
+class SessionSettings(SettingsSection):
     """When a session is paused."""
 
     idle_minutes: Count
 
 
-class Limits(Section):
+class LimitSettings(SettingsSection):
     """Limits for one client. The limits of a frame are part of the protocol and not configurable."""
 
     trace_content_characters: Count
@@ -180,7 +180,7 @@ class Limits(Section):
     waiting_messages_everywhere: Count
 
 
-class Blocks(Section):
+class BlockSettings(SettingsSection):
     """How large each memory block may grow, and when its oldest part is archived.
 
     With a limit below the allowed minimum, a block could not hold a single turn.
@@ -204,7 +204,7 @@ class Blocks(Section):
     revisions_kept: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class Recall(Section):
+class RecallSettings(SettingsSection):
     """How long-term memory is searched."""
 
     recipe: Annotated[str, Field(min_length=1)]
@@ -215,7 +215,7 @@ class Recall(Section):
     trace_dir: Annotated[Path, Field(strict=False), AfterValidator(_absolute_path)]
 
 
-class Embeddings(Section):
+class EmbeddingSettings(SettingsSection):
     """The model whose vectors long-term memory is searched by."""
 
     model: Literal["minilm", "e5-small-v2", "endpoint"]
@@ -229,7 +229,7 @@ class Embeddings(Section):
     timeout_seconds: Seconds
 
 
-class Memory(Section):
+class MemorySettings(SettingsSection):
     """Where memories of conversations are kept, and when they are made."""
 
     ledger: Literal["auto", "files", "tables"]
@@ -239,7 +239,7 @@ class Memory(Section):
     tokens_per_day: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class Brain(Section):
+class BrainSettings(SettingsSection):
     """How long a model may take, and how often it is asked again."""
 
     reply_seconds: Seconds
@@ -251,7 +251,7 @@ class Brain(Section):
     tokens_per_person_and_day: Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
-class Chat(Section):
+class ChatSettings(SettingsSection):
     """An OpenAI-style chat endpoint, if there is one."""
 
     endpoint: Annotated[str, _address("http", "https")]
@@ -263,7 +263,7 @@ class Chat(Section):
     request_tokens: Annotated[Count, Field(ge=2_500)]
 
 
-class Safety(Section):
+class SafetySettings(SettingsSection):
     """The region of the emergency numbers, and where safety alerts are sent."""
 
     region: Annotated[str, AfterValidator(_region)]
@@ -272,14 +272,14 @@ class Safety(Section):
     alert_timeout_seconds: Seconds
 
 
-class Logs(Section):
+class LogSettings(SettingsSection):
     """Log level and log format."""
 
     level: Literal["debug", "info", "warning", "error"]
     format: Literal["auto", "json", "text"]
 
 
-class Telemetry(Section):
+class TelemetrySettings(SettingsSection):
     """Where OpenTelemetry spans are sent."""
 
     endpoint: Annotated[str, _address("http", "https")]
@@ -289,7 +289,7 @@ def _without_version(value: str) -> str:
     return value.rstrip("/").removesuffix("/v1")
 
 
-class Letta(Section):
+class LettaSettings(SettingsSection):
     """The Letta server, if there is one, and the options of its agents."""
 
     base_url: Annotated[str, _address("http", "https"), AfterValidator(_without_version)]
@@ -306,7 +306,7 @@ class Letta(Section):
     copy_seconds: Annotated[float, Field(ge=0)]
 
 
-class Oidc(Section):
+class OidcSettings(SettingsSection):
     """The OIDC issuer whose tokens are accepted, if there is one."""
 
     issuer: Annotated[str, _address("http", "https")]
@@ -315,7 +315,7 @@ class Oidc(Section):
     roles_claim: Annotated[str, Field(min_length=1)]
 
 
-class LiveKit(Section):
+class LiveKitSettings(SettingsSection):
     """Settings of the LiveKit server. Without a `url`, none is used."""
 
     url: Annotated[str, _address("ws", "wss", "http", "https")]
@@ -324,28 +324,28 @@ class LiveKit(Section):
     poll_seconds: Seconds
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """All settings, validated."""
 
-    server: Server
-    data: Data
-    database: Database
-    models: Models
-    turn: Turn
-    session: Session
-    limits: Limits
-    blocks: Blocks
-    recall: Recall
-    embeddings: Embeddings
-    memory: Memory
-    brain: Brain
-    chat: Chat
-    safety: Safety
-    logs: Logs
-    telemetry: Telemetry
-    letta: Letta
-    livekit: LiveKit
-    oidc: Oidc
+    server: ServerSettings
+    data: DataSettings
+    database: DatabaseSettings
+    models: ModelFileSettings
+    turn: TurnSettings
+    session: SessionSettings
+    limits: LimitSettings
+    blocks: BlockSettings
+    recall: RecallSettings
+    embeddings: EmbeddingSettings
+    memory: MemorySettings
+    brain: BrainSettings
+    chat: ChatSettings
+    safety: SafetySettings
+    logs: LogSettings
+    telemetry: TelemetrySettings
+    letta: LettaSettings
+    livekit: LiveKitSettings
+    oidc: OidcSettings
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

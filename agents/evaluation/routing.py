@@ -24,7 +24,7 @@ _Id = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageInContext:
     """A message, and the assistant's last question before it."""
 
     id: _Id
@@ -40,15 +40,17 @@ class _Line(BaseModel):
     context: Annotated[str | None, Field(max_length=_MOST_TEXT)] = None
 
 
-def read_line(line: str, number: int) -> Said:
+def read_line(line: str, number: int) -> MessageInContext:
     """Parse one line: a JSON object, or else the message itself. `number` counts from 1."""
     if not line.lstrip().startswith("{"):
-        return Said(number, line.strip()[:_MOST_TEXT])
+        return MessageInContext(number, line.strip()[:_MOST_TEXT])
     asked = parse(line, _Line)
-    return Said(number if asked.id is None else asked.id, asked.text, asked.context or "")
+    return MessageInContext(number if asked.id is None else asked.id, asked.text, asked.context or "")
 
 
-def route_lines(router: Router, embedder: Embedder, guard: Guard, lines: Sequence[Said]) -> list[Intent]:
+def route_lines(
+    router: Router, embedder: Embedder, guard: Guard, lines: Sequence[MessageInContext]
+) -> list[Intent]:
     """The intent of each message, in the same order.
 
     The topic of the question before a message is its running topic, and a short message is read together with
@@ -81,9 +83,9 @@ class RoutingCase(BaseModel):
     intent: str
 
     @property
-    def said(self) -> Said:
+    def said(self) -> MessageInContext:
         """The message and its question, as `route_lines` takes them."""
-        return Said(self.id, self.text, self.context)
+        return MessageInContext(self.id, self.text, self.context)
 
 
 def load_cases(path: Path) -> tuple[RoutingCase, ...]:

@@ -27,7 +27,7 @@ from orchestrator.recall.searcher import Searcher
 from orchestrator.remember.creators import config
 from orchestrator.remember.creators.chunking import chunks
 from orchestrator.remember.creators.extractive import summarise
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 from orchestrator.remember.importing import import_lines
 from orchestrator.remember.ledger.lines import Discussion
 from orchestrator.settings import load, shipped_config
@@ -134,7 +134,7 @@ def _summaries(given: Sequence[str]) -> dict[str, tuple[str, tuple[str, ...]]]:
     made: dict[str, tuple[str, tuple[str, ...]]] = {}
     for episode, told in episodes.items():
         said = [
-            Said(each["id"], place, "user", f"{each['speaker']}: {each['text']}", NOW)
+            HistoryMessage(each["id"], place, "user", f"{each['speaker']}: {each['text']}", NOW)
             for place, each in enumerate(told)
         ]
         cut = chunks(

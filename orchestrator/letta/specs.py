@@ -56,7 +56,9 @@ _PROMPT_NAMES: Final = {EXTRACTOR: "context_extractor"}
 class AgentSpecs:
     """Settings, names and tags of every agent and block. Agents have no memory besides the blocks."""
 
-    def __init__(self, letta: settings.Letta, roster: Roster, prompts: PromptFiles, limits: Limits) -> None:
+    def __init__(
+        self, letta: settings.LettaSettings, roster: Roster, prompts: PromptFiles, limits: Limits
+    ) -> None:
         self._letta, self._roster, self._prompts, self._limits = letta, roster, prompts, limits
 
     # --- names and tags -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.ports import Vectors
 from orchestrator.recall import signals
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.query.question import Question
+from orchestrator.recall.query.question import ReadQuery
 from orchestrator.recall.recipe import Recipe
 from orchestrator.recall.signals import Scores
 from orchestrator.store.repositories.memory.index import SearchRow
@@ -51,7 +51,7 @@ class Ranking:
 
 def rank(
     index: PersonIndex,
-    question: Question,
+    question: ReadQuery,
     vector: Vectors | None,
     recipe: Recipe,
     now: datetime,

@@ -19,7 +19,7 @@ from orchestrator.ops.logs import get_logger
 from orchestrator.recall.person_index import PersonIndex
 from orchestrator.recall.query import events, periods
 from orchestrator.recall.query.events import DatedText, Event
-from orchestrator.recall.query.question import Question, named, read, without_names
+from orchestrator.recall.query.question import ReadQuery, named, read, without_names
 from orchestrator.recall.query.repair import needs_repair, widened
 from orchestrator.recall.query.words import terms
 from orchestrator.recall.ranking import Ranking, rank
@@ -47,7 +47,7 @@ class Found:
     """What a search found, and the dates it was narrowed to."""
 
     ranking: Ranking
-    question: Question
+    question: ReadQuery
     period: Period | None
     is_repaired: bool
     embedding_milliseconds: float
@@ -192,7 +192,7 @@ def _changed_since(tx: Transaction, user_id: str, version: int) -> tuple[list[Se
     return tx.memory_index.since(user_id, version), now, tx.memory_index.count(user_id)
 
 
-def _widened(index: PersonIndex, question: Question, ranking: Ranking) -> Question | None:
+def _widened(index: PersonIndex, question: ReadQuery, ranking: Ranking) -> ReadQuery | None:
     """A wider query for a second search; None if the first is good enough, or nothing similar is known."""
     unknown = [term for term in question.terms if term not in index.words]
     if not needs_repair(len(unknown), len(question.terms), len(ranking.candidates)):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agents.ports import Vectors
 from orchestrator.recall.person_index import PersonIndex
-from orchestrator.recall.query.question import Question, named
+from orchestrator.recall.query.question import ReadQuery, named
 from orchestrator.recall.recipe import Recipe
 from orchestrator.recall.word_index import Floats
 
@@ -37,7 +37,7 @@ class Scores:
 
 
 def score(
-    index: PersonIndex, question: Question, vector: Vectors | None, recipe: Recipe, now: datetime
+    index: PersonIndex, question: ReadQuery, vector: Vectors | None, recipe: Recipe, now: datetime
 ) -> Scores:
     """Score every memory of an index, which must not be empty."""
     words = index.words.score(question.terms)
@@ -108,7 +108,7 @@ def _of_best(scores: Floats, alive: NDArray[np.bool_]) -> Floats:
     return shares
 
 
-def _speaker(index: PersonIndex, question: Question) -> Floats:
+def _speaker(index: PersonIndex, question: ReadQuery) -> Floats:
     """1 for the memories of the speaker whom the query names, unless it names several."""
     names = named(question.text, index.speakers)
     if len(names) != 1:
@@ -117,7 +117,7 @@ def _speaker(index: PersonIndex, question: Question) -> Floats:
     return spoke
 
 
-def _date(index: PersonIndex, question: Question) -> Floats:
+def _date(index: PersonIndex, question: ReadQuery) -> Floats:
     """1 for the memories of a month that the query names, in a year that it names, if it names one."""
     matches = np.zeros(len(index), np.float32)
     if not question.months:

@@ -25,7 +25,7 @@ IMPORTED: Final = "import"
 Short = Annotated[str, Field(max_length=200)]
 
 
-class Line(BaseModel):
+class ImportLine(BaseModel):
     """One line of the file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, strict=True)
@@ -112,7 +112,7 @@ def _items(user_id: str, lines: Iterable[str], progress: Progress, actor: str) -
             continue
         progress.read += 1
         try:
-            line = Line.model_validate(json.loads(text))
+            line = ImportLine.model_validate(json.loads(text))
         except (ValueError, ValidationError, RecursionError) as error:
             progress.unreadable.append((number, _reason(error)))
             continue
@@ -127,7 +127,7 @@ def _items(user_id: str, lines: Iterable[str], progress: Progress, actor: str) -
         yield item
 
 
-def _episode(line: Line, said_at: datetime | None) -> str:
+def _episode(line: ImportLine, said_at: datetime | None) -> str:
     """The episode of a line: as given, else its date. Without both and a speaker, the line is one alone."""
     if line.episode is not None:
         return line.episode
@@ -136,7 +136,9 @@ def _episode(line: Line, said_at: datetime | None) -> str:
     return "import" if line.speaker else f"alone:{line.id}"
 
 
-def _item(user_id: str, line: Line, said_at: datetime | None, episode: str, context: str, actor: str) -> Item:
+def _item(
+    user_id: str, line: ImportLine, said_at: datetime | None, episode: str, context: str, actor: str
+) -> Item:
     item = Item(
         memory_id=derived_id("mem_", user_id, "import", line.id),
         text=line.text.encode("utf-8", "replace").decode(),

@@ -7,10 +7,10 @@ from typing import Final
 
 from orchestrator.errors import WORKFLOW_FAILED, WORKFLOW_INVALID, AnamnesisError
 from orchestrator.ops.logs import get_logger
-from orchestrator.remember.creators.generation import Caller, Complete, filled
+from orchestrator.remember.creators.generation import Complete, RequestOrigin, filled
 from orchestrator.workflows import definition
 from orchestrator.workflows.definition import Node, Workflow
-from orchestrator.workflows.memory_nodes import CREATOR, MemoryNodes, Scope
+from orchestrator.workflows.memory_nodes import CREATOR, MemoryNodes, WorkflowScope
 from orchestrator.workflows.retrievers import RETRIEVERS, Retriever
 
 log = get_logger()
@@ -19,7 +19,7 @@ STANDARD: Final = "Standard"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeRun:
     """A node that ran, with its output."""
 
     id: str
@@ -64,23 +64,25 @@ class WorkflowManager:
         """Whether no node needs a model, or there is one."""
         return self.complete is not None or all(node.type != STANDARD for node in workflow.nodes)
 
-    async def run(self, workflow: Workflow, scope: Scope) -> tuple[str, list[Step]]:
+    async def run(self, workflow: Workflow, scope: WorkflowScope) -> tuple[str, list[NodeRun]]:
         """Run the nodes in order. The result is the output of the last node that returns to the user."""
-        steps: list[Step] = []
+        steps: list[NodeRun] = []
         for node in workflow.nodes:
             outputs = [step.output for step in steps]
-            steps.append(Step(node.id, node.type, await self._run_node(workflow, node, scope, outputs)))
+            steps.append(NodeRun(node.id, node.type, await self._run_node(workflow, node, scope, outputs)))
             log.info("workflow_node_ran", kind=node.type, label=workflow.name, number=len(steps))
         shown = [step.output for node, step in zip(workflow.nodes, steps, strict=True) if node.returnToUser]
         return shown[-1], steps
 
-    async def run_sub_workflow(self, name: str, inputs: Sequence[str], caller: Caller) -> str:
+    async def run_sub_workflow(self, name: str, inputs: Sequence[str], caller: RequestOrigin) -> str:
         """Run the workflow that makes memories of a chunk."""
-        scope = Scope(caller.discussion, (), inputs, caller.message_id, is_sub_workflow=True)
+        scope = WorkflowScope(caller.discussion, (), inputs, caller.message_id, is_sub_workflow=True)
         output, _ = await self.run(self.named(name), scope)
         return output
 
-    async def _run_node(self, workflow: Workflow, node: Node, scope: Scope, outputs: Sequence[str]) -> str:
+    async def _run_node(
+        self, workflow: Workflow, node: Node, scope: WorkflowScope, outputs: Sequence[str]
+    ) -> str:
         if node.type != STANDARD:
             if self.nodes is None:
                 raise _failed(workflow, node, "there is no memory here")
@@ -88,7 +90,7 @@ class WorkflowManager:
             return await self.nodes.run(node, input, scope, self.retrievers)
         if self.complete is None:
             raise _failed(workflow, node, "no model is configured; set chat.model")
-        caller = Caller(scope.discussion, scope.message_id)
+        caller = RequestOrigin(scope.discussion, scope.message_id)
         return await self.complete(filled(node.prompt, scope.inputs, outputs), caller)
 
 

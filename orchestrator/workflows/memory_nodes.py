@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from orchestrator.errors import WORKFLOW_FAILED, WORKFLOW_INVALID, AnamnesisError
 from orchestrator.remember.creators.generation import CHUNK_BREAK
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 from orchestrator.remember.creators.quality_memory import QualityMemory
 from orchestrator.remember.ledger.lines import Discussion, Line, alive
 from orchestrator.workflows.definition import Node
@@ -20,11 +20,11 @@ NoteReads: TypeAlias = Callable[[Discussion, Sequence[Line], str], Awaitable[Non
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class WorkflowScope:
     """What a workflow runs for. Without `discussion`, nothing is stored and only `messages` are read."""
 
     discussion: Discussion | None = None
-    messages: Sequence[Said] = ()
+    messages: Sequence[HistoryMessage] = ()
     inputs: Sequence[str] = ()
     message_id: str | None = None
     is_sub_workflow: bool = False
@@ -36,7 +36,9 @@ class MemoryNodes:
     def __init__(self, creator: QualityMemory, note_reads: NoteReads) -> None:
         self._creator, self._note_reads = creator, note_reads
 
-    async def run(self, node: Node, input: str, scope: Scope, retrievers: Mapping[str, Retriever]) -> str:
+    async def run(
+        self, node: Node, input: str, scope: WorkflowScope, retrievers: Mapping[str, Retriever]
+    ) -> str:
         """The output of a node. Raises for a type that neither creates nor retrieves."""
         if node.type == CREATOR:
             return await self._create(node, scope)
@@ -51,7 +53,7 @@ class MemoryNodes:
             await self._note_reads(scope.discussion, found.lines, found.text)
         return found.text
 
-    async def _create(self, node: Node, scope: Scope) -> str:
+    async def _create(self, node: Node, scope: WorkflowScope) -> str:
         """Make memories; the output has the new ones."""
         if scope.is_sub_workflow:
             rule = "a workflow that makes memories cannot have a QualityMemory node itself"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from orchestrator.remember.creators.generation import CHUNK_BREAK
-from orchestrator.remember.creators.history import Said, transcript
+from orchestrator.remember.creators.history import HistoryMessage, transcript
 from orchestrator.remember.ledger.lines import Discussion, Line, alive
 from orchestrator.remember.ledger.port import LedgerReader
 
@@ -24,7 +24,7 @@ class Reading:
 
     ledger: LedgerReader
     discussion: Discussion | None
-    messages: Sequence[Said]
+    messages: Sequence[HistoryMessage]
     input: str
     limit: int
 
@@ -70,7 +70,7 @@ def full_chat_summary(reading: Reading) -> Retrieved:
     return Retrieved(summaries[-1].text, tuple(held))
 
 
-def _last_turns(messages: Sequence[Said], count: int) -> tuple[Said, ...]:
+def _last_turns(messages: Sequence[HistoryMessage], count: int) -> tuple[HistoryMessage, ...]:
     """The last turns. A message of the person begins one, and the answers to it belong to it."""
     begun = [place for place, said in enumerate(messages) if said.is_person]
     return tuple(messages[begun[-count] :] if len(begun) >= count else messages)

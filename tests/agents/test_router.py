@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents.embedders.scripted import WordEmbedder
-from agents.evaluation.routing import RoutingCase, RoutingFigures, Said, load_cases, route_lines
+from agents.evaluation.routing import MessageInContext, RoutingCase, RoutingFigures, load_cases, route_lines
 from agents.ports import Vectors
 from agents.routing.router import Router, train_router
 from agents.values import Intent
@@ -143,7 +143,10 @@ def test_without_a_topic_a_bare_answer_is_unclear() -> None:
 
 
 def test_a_bare_answer_gets_its_topic_from_the_question_before_it() -> None:
-    lines = [Said(1, "8", "On a scale of 1 to 10, how severe is your headache?"), Said(2, "8")]
+    lines = [
+        MessageInContext(1, "8", "On a scale of 1 to 10, how severe is your headache?"),
+        MessageInContext(2, "8"),
+    ]
 
     first, second = route_lines(a_router(), minilm(), the_guard(), lines)
 

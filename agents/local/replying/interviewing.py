@@ -6,7 +6,7 @@ from typing import Final
 
 from agents.fact_kinds import TABLE
 from agents.fact_kinds.row import TIME
-from agents.interviews import Question
+from agents.interviews import InterviewQuestion
 from agents.local.dialogue import Talk
 from agents.local.reading import readers
 from agents.local.reading.clauses import PERSON, plain
@@ -27,7 +27,7 @@ _HURTS: Final = re.compile(
 )
 
 
-def _fits_concern(question: Question, concern: str) -> bool:
+def _fits_concern(question: InterviewQuestion, concern: str) -> bool:
     """Whether a question makes sense for a complaint: one rates only what hurts, and has no goals with it."""
     asks = question.asks
     if "severe" in question.text or "location" in asks:

@@ -50,7 +50,7 @@ class WholeMessage(Answer):
     created_at: Moment
 
 
-class Said(Answer):
+class TranscriptMessage(Answer):
     """A message in a transcript. A superseded one was edited, or is an answer that was replaced."""
 
     id: str
@@ -96,11 +96,11 @@ def build_router(resources: Resources) -> APIRouter:
     @router.get("/v1/conversations/{conversation_id}/transcript", responses=problems(404))
     async def show_transcript(
         request: Request, conversation_id: Id, limit: Limit = 50, cursor: Cursor = None
-    ) -> Page[Said]:
+    ) -> Page[TranscriptMessage]:
         """Show what was said in a conversation, in order. If staff reads it, each page leaves a trace."""
         caller, reason, after = caller_of(request), reason_of(request), read_number(cursor, 0)
 
-        def read(tx: Transaction) -> list[Said]:
+        def read(tx: Transaction) -> list[TranscriptMessage]:
             row, look = texts_of(tx, caller, conversation_id, reason)
             found = tx.messages.page(row.id, after, limit + 1)
             if shown := found[:limit]:
@@ -152,8 +152,8 @@ def message_of(tx: Transaction, message_id: str) -> Message:
     return found
 
 
-def _said(tx: Transaction, row: Message) -> Said:
-    return Said(
+def _said(tx: Transaction, row: Message) -> TranscriptMessage:
+    return TranscriptMessage(
         id=row.id,
         sequence_number=row.sequence_number,
         previous_id=row.previous_id,

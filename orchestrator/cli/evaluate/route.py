@@ -29,14 +29,14 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     settings = invocation.settings(quietly=True)
 
     from agents.errors import UnreadableLine
-    from agents.evaluation.routing import Said, read_line, route_lines
+    from agents.evaluation.routing import MessageInContext, read_line, route_lines
     from agents.values import OUT_OF_SCOPE
     from orchestrator.wiring import load_embedder, load_guard, load_roster, load_router
 
     embedder, guard = load_embedder(settings), load_guard(settings.models.dir)
     router = load_router(settings, load_roster(invocation.config, to_answer=False), embedder)
 
-    def read(number: int, line: str) -> Said | UnreadableLine:
+    def read(number: int, line: str) -> MessageInContext | UnreadableLine:
         try:
             return read_line(line, number)
         except UnreadableLine as error:
@@ -45,10 +45,10 @@ def route(invocation: Invocation, source: Any, as_json: bool) -> None:
     failed = False
     lines = enumerate(source, start=1)
     while batch := [(number, read(number, line)) for number, line in islice(lines, _BATCH)]:
-        readable = [said for _, said in batch if isinstance(said, Said)]
+        readable = [said for _, said in batch if isinstance(said, MessageInContext)]
         intents = iter(route_lines(router, embedder, guard, readable))
         for number, said in batch:
-            if not isinstance(said, Said):
+            if not isinstance(said, MessageInContext):
                 failed = True
                 report_unreadable(number, said, as_json)
                 continue

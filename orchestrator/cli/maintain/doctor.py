@@ -20,7 +20,7 @@ from orchestrator.cli.options import FOUND_SOMETHING, OUR_PACKAGES, Invocation, 
 from orchestrator.errors import AnamnesisError
 
 if TYPE_CHECKING:
-    from orchestrator.settings import Data, Settings
+    from orchestrator.settings import DataSettings, Settings
 
 OPTIONAL_TOOLS: Final = ("node", "go", "postgres", "livekit-server", "chromium")
 TIMEOUT_SECONDS: Final = 3
@@ -113,7 +113,7 @@ def python() -> Finding:
     return Finding("python", "ok", f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}")
 
 
-def data_folder(data: "Data") -> Finding:
+def data_folder(data: "DataSettings") -> Finding:
     """Whether the data folder is writable, and not readable for others. Creates nothing."""
     name, folder = "data folder", data.dir
     try:

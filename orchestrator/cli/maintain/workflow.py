@@ -10,8 +10,8 @@ import click
 from orchestrator.cli.options import Invocation, model_options, shared_options, with_invocation
 
 if TYPE_CHECKING:
-    from orchestrator.remember.creators.history import Said
-    from orchestrator.workflows.manager import Step
+    from orchestrator.remember.creators.history import HistoryMessage
+    from orchestrator.workflows.manager import NodeRun
 
 _file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -81,16 +81,16 @@ async def _run(
     options: dict[str, str],
     file: Path,
     conversation: str | None,
-    said: "list[Said]",
+    said: "list[HistoryMessage]",
     inputs: tuple[str, ...],
-) -> "tuple[str, list[Step]]":
+) -> "tuple[str, list[NodeRun]]":
     from orchestrator.errors import NOT_FOUND, AnamnesisError
     from orchestrator.remember.creators.history import history_after
     from orchestrator.remember.ledger.lines import Discussion
     from orchestrator.turn.outbox import Outbox
     from orchestrator.wiring import load_embedder, load_memory_embedders, memory_model, open_store
     from orchestrator.workflows.building import build_creator
-    from orchestrator.workflows.memory_nodes import Scope
+    from orchestrator.workflows.memory_nodes import WorkflowScope
 
     settings = invocation.settings(options, quietly=True)
     store, model = open_store(settings, invocation.config), memory_model(settings)
@@ -98,14 +98,14 @@ async def _run(
         embedder = load_memory_embedders(settings, load_embedder(settings)).passages
         _, workflows = build_creator(settings, store, embedder, Outbox(store), model, invocation.config)
         loaded = workflows.load(file)
-        scope = Scope(None, said, inputs)
+        scope = WorkflowScope(None, said, inputs)
         if conversation is not None:
             found = await store.read(lambda tx: tx.conversations.get(conversation))
             if found is None:
                 raise AnamnesisError(NOT_FOUND)
             history = await store.read(lambda tx: history_after(tx, conversation, None))
             last = history[-1].id if history else None
-            scope = Scope(Discussion(found.user_id, found.id), history, inputs, last)
+            scope = WorkflowScope(Discussion(found.user_id, found.id), history, inputs, last)
         return await workflows.run(loaded, scope)
     finally:
         if model is not None:
@@ -113,15 +113,15 @@ async def _run(
         await store.close()
 
 
-def _messages(file: Path) -> "list[Said]":
+def _messages(file: Path) -> "list[HistoryMessage]":
     from orchestrator.ops.clock import SystemClock
-    from orchestrator.remember.creators.history import PERSON, Said
+    from orchestrator.remember.creators.history import PERSON, HistoryMessage
 
     now = SystemClock().now()
     try:
         given: Any = json.loads(file.read_text(encoding="utf-8"))
         return [
-            Said(f"m{number}", number, each.get("role", PERSON), str(each["content"]), now)
+            HistoryMessage(f"m{number}", number, each.get("role", PERSON), str(each["content"]), now)
             for number, each in enumerate(given, 1)
         ]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.recall.context.result import FoundMemory
-from orchestrator.recall.context.summaries import AssemblySummary, PackagingSummary, RetrievalSummary, Summary
+from orchestrator.recall.context.summaries import (
+    AssemblySummary,
+    PackagingSummary,
+    RetrievalSummary,
+    SearchSummary,
+)
 
 PREVIEW: Final = 80
 """So many characters of a memory are in a snapshot."""
@@ -36,7 +41,7 @@ class TraceCollector:
             f"trace-{time.time_ns() // 1_000_000}-{''.join(secrets.choice(_BASE36) for _ in range(5))}"
         )
         self.stages: list[dict[str, Any]] = []
-        self.summaries: dict[str, Summary] = {}
+        self.summaries: dict[str, SearchSummary] = {}
         self._folder, self._started = config.folder, time.perf_counter()
 
     def stage(self, name: str, results: Sequence[FoundMemory], meta: Mapping[str, Any] | None = None) -> None:
@@ -89,7 +94,7 @@ class TraceCollector:
                 }
             )
 
-    def _attach(self, name: str, summary: Summary) -> None:
+    def _attach(self, name: str, summary: SearchSummary) -> None:
         if self.enabled:
             self.summaries[name] = summary
 

@@ -14,7 +14,7 @@ Role: TypeAlias = Literal["primary", "supporting", "historical", "contextual"]
 DropReason: TypeAlias = Literal["repeats_another", "part_of_another", "beyond_limit"]
 
 
-class Summary:
+class SearchSummary:
     """Base of the summaries."""
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalSummary(Summary):
+class RetrievalSummary(SearchSummary):
     """Which memories the index produced before packaging."""
 
     candidate_ids: tuple[str, ...]
@@ -48,7 +48,7 @@ class RetrievalSummary(Summary):
 
 
 @dataclass(frozen=True, slots=True)
-class PackagingSummary(Summary):
+class PackagingSummary(SearchSummary):
     """Which candidates made it into the context, in what role."""
 
     package_type: PackageType
@@ -65,7 +65,7 @@ class PackagingSummary(Summary):
 
 
 @dataclass(frozen=True, slots=True)
-class AssemblySummary(Summary):
+class AssemblySummary(SearchSummary):
     """How they were laid out against the token budget."""
 
     final_ids: tuple[str, ...]

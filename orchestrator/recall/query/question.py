@@ -33,7 +33,7 @@ _PLURAL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReadQuery:
     """A query, read."""
 
     text: str
@@ -43,14 +43,14 @@ class Question:
     asks_for_several: bool
 
 
-def read(text: str) -> Question:
+def read(text: str) -> ReadQuery:
     """Read a query."""
     found = tuple(dict.fromkeys(terms(text)))[:MOST_TERMS]
     head = text[:500]
     months = {MONTHS.index(each.lower()) + 1 for each in _MONTH.findall(head) if _is_month(each)}
     years = {int(each) for each in _YEAR.findall(head)}
     several = any(rule.search(head.strip()) for rule in (_PERFECT, _COUNTED, _PLURAL))
-    return Question(text, found, frozenset(months), frozenset(years), several)
+    return ReadQuery(text, found, frozenset(months), frozenset(years), several)
 
 
 def named(text: str, names: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from orchestrator.recall.query.question import Question
+from orchestrator.recall.query.question import ReadQuery
 
 LIKE: Final = 0.8
 _SHORTEST: Final = 4
@@ -16,7 +16,7 @@ def needs_repair(unknown: int, terms: int, found: int) -> bool:
     return terms > 0 and unknown > 0 and (found == 0 or 2 * unknown >= terms)
 
 
-def widened(question: Question, unknown: Iterable[str], vocabulary: Iterable[str]) -> Question | None:
+def widened(question: ReadQuery, unknown: Iterable[str], vocabulary: Iterable[str]) -> ReadQuery | None:
     """The query with unknown words replaced by similar known ones; None if there are none."""
     by_letter: dict[str, list[str]] = {}
     wanted = {term[0] for term in unknown if len(term) >= _SHORTEST}

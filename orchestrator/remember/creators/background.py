@@ -11,7 +11,7 @@ from sqlalchemy import bindparam
 
 from orchestrator.errors import AnamnesisError
 from orchestrator.ops.logs import get_logger
-from orchestrator.remember.creators.history import Said, history_after
+from orchestrator.remember.creators.history import HistoryMessage, history_after
 from orchestrator.remember.creators.quality_memory import QualityMemory
 from orchestrator.remember.ledger.lines import Discussion, Point
 from orchestrator.store.engine.database import Store, Transaction
@@ -42,13 +42,13 @@ _ACTIVE_SINCE: Final = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingMessages:
     """The messages of a conversation that are in no memory yet.
 
     `rotated`: one of them has left the history block. `over`: the session has paused or ended.
     """
 
-    messages: list[Said]
+    messages: list[HistoryMessage]
     rotated: bool
     over: bool
 
@@ -129,7 +129,9 @@ class BackgroundMemories:
         return lambda tx: tx.memory_work.claim(of.id, self._holder, seconds=CLAIM_SECONDS)
 
 
-def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: timedelta) -> Waiting | None:
+def waiting(
+    tx: Transaction, conversation_id: str, point: Point | None, idle: timedelta
+) -> WaitingMessages | None:
     """What a conversation has that is in no memory yet; None if it is deleted."""
     conversation = tx.conversations.get(conversation_id)
     if conversation is None:
@@ -139,7 +141,7 @@ def waiting(tx: Transaction, conversation_id: str, point: Point | None, idle: ti
     left = tx.unit.find(ArchivedTurn, "turn_id", conversation_id=conversation_id) if new else []
     ids = {said.id for said in new}
     rotated = any(turn.has_left and message_of(turn) in ids for turn in left)
-    return Waiting(new, rotated, over)
+    return WaitingMessages(new, rotated, over)
 
 
 def message_of(turn: ArchivedTurn) -> str:

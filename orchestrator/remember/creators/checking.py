@@ -17,7 +17,7 @@ from typing import Final
 
 from agents import sentences
 from orchestrator.recall.query.words import stem
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 
 _FREE_TEXT: Final = """
     a about according again also am an and another any anything are as asked asking asks assistant at be
@@ -166,7 +166,7 @@ _NEAR: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedText:
     """A text without the sentences that the messages do not support."""
 
     text: str
@@ -176,7 +176,9 @@ class Checked:
 class SummaryCheck:
     """What some messages support. `health_terms` are medicines and conditions, some of several words."""
 
-    def __init__(self, messages: Sequence[Said], health_terms: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, messages: Sequence[HistoryMessage], health_terms: frozenset[str] = frozenset()
+    ) -> None:
         self._terms = frozenset(map(_stems, health_terms))
         names = {stem(name.lower()) for each in messages for name in _INTRODUCED.findall(each.words)}
         self._names = frozenset(names) if len(names) == 1 else frozenset()
@@ -192,16 +194,16 @@ class SummaryCheck:
                 speaker = _SPEAKER.match(sentence)
                 role = "assistant" if _OF_ASSISTANT.match(sentence) else "user"
                 words = sentence[speaker.end() :] if speaker else sentence
-                messages.append(Said.of(role, words))
+                messages.append(HistoryMessage.of(role, words))
         return cls(messages, health_terms)
 
-    def check(self, text: str) -> Checked:
+    def check(self, text: str) -> CheckedText:
         """The text as it is, or without the sentences that are not supported."""
         found = sentences.cut(text)
         kept = [each for each in found if self.supports(each)]
         if len(kept) == len(found):
-            return Checked(text, 0)
-        return Checked("".join(kept).strip(), len(found) - len(kept))
+            return CheckedText(text, 0)
+        return CheckedText("".join(kept).strip(), len(found) - len(kept))
 
     def supports(self, sentence: str) -> bool:
         """Whether one sentence of the messages says everything that this one says."""
@@ -219,7 +221,7 @@ class SummaryCheck:
         wanted = _stems(phrase)
         return bool(wanted) and any(_is_in(wanted, source.stems) for source in self._person)
 
-    def _read(self, messages: Iterable[Said]) -> "tuple[_Sentence, ...]":
+    def _read(self, messages: Iterable[HistoryMessage]) -> "tuple[_Sentence, ...]":
         return tuple(_Sentence(cut, self._terms) for each in messages for cut in _cut(each.words))
 
 

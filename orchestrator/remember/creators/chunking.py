@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from agents.models.usage import estimated_tokens
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 
-Chunk: TypeAlias = tuple[Said, ...]
+Chunk: TypeAlias = tuple[HistoryMessage, ...]
 
 
-def chunks(new: Sequence[Said], *, tokens: int, lookback: int, least: int, whole: bool) -> list[Chunk]:
+def chunks(
+    new: Sequence[HistoryMessage], *, tokens: int, lookback: int, least: int, whole: bool
+) -> list[Chunk]:
     """The chunks that can be processed now. A message with more tokens than a chunk is a chunk of its own.
 
     The newest `lookback` messages wait, because the talk about them may go on; a last chunk that is not full
@@ -17,7 +19,7 @@ def chunks(new: Sequence[Said], *, tokens: int, lookback: int, least: int, whole
     """
     ready = new if whole else new[: max(len(new) - lookback, 0)]
     made: list[Chunk] = []
-    current: list[Said] = []
+    current: list[HistoryMessage] = []
     size = 0
     for said in ready:
         more = estimated_tokens(said.text)

@@ -12,8 +12,8 @@ from typing import Final
 
 from agents import sentences
 from orchestrator.recall.query.words import stem, terms
-from orchestrator.remember.creators.history import Said
-from orchestrator.remember.ledger.lines import Body
+from orchestrator.remember.creators.history import HistoryMessage
+from orchestrator.remember.ledger.lines import MemoryBody
 
 LOCAL: Final = "local"
 """The maker of memories and summaries that were picked, without a model."""
@@ -55,11 +55,11 @@ class Piece:
 class Extract:
     """A summary, and the messages whose words it has. It is empty if nobody said anything."""
 
-    body: Body | None
+    body: MemoryBody | None
     rests_on: tuple[str, ...] = ()
 
 
-def summarise(messages: Sequence[Said], characters: int) -> Extract:
+def summarise(messages: Sequence[HistoryMessage], characters: int) -> Extract:
     """Summarise messages in at most about so many characters, with the sentences that say most.
 
     Only what the person said is picked. A reply of a few words keeps the question that it answers.
@@ -70,7 +70,7 @@ def summarise(messages: Sequence[Said], characters: int) -> Extract:
     text = "\n".join(dict.fromkeys(piece.line for piece in picked))
     best = max(picked, key=lambda piece: piece.worth)
     own = " ".join(piece.text for piece in picked)
-    body = Body(text, shortened(best.text), text, _names(own), _key_phrases(own))
+    body = MemoryBody(text, shortened(best.text), text, _names(own), _key_phrases(own))
     asked = (piece.question.message_id for piece in picked if piece.question)
     messages_of = {*asked, *(piece.message_id for piece in picked)}
     return Extract(body, tuple(said.id for said in messages if said.id in messages_of))
@@ -112,7 +112,7 @@ def _sentences(text: str) -> list[str]:
     return [each.strip() for each in sentences.cut(" ".join(text.split())) if each.strip()]
 
 
-def _pieces(messages: Sequence[Said]) -> list[Piece]:
+def _pieces(messages: Sequence[HistoryMessage]) -> list[Piece]:
     """The sentences of the person."""
     pieces: list[Piece] = []
     for said in messages:

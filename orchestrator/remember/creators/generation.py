@@ -14,7 +14,7 @@ from orchestrator.remember.creators.chunking import Chunk
 from orchestrator.remember.creators.config import MemoryConfig
 from orchestrator.remember.creators.extractive import LOCAL, roll, shortened, summarise
 from orchestrator.remember.creators.history import transcript
-from orchestrator.remember.ledger.lines import Body, Discussion, Kind
+from orchestrator.remember.ledger.lines import Discussion, Kind, MemoryBody
 
 CHUNK_BREAK: Final = "--ChunkBreak--"
 MOST_OBJECTS: Final = 20
@@ -28,17 +28,17 @@ _FENCED: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestOrigin:
     """The conversation and the last message that a request to a model belongs to; None if there is none."""
 
     discussion: Discussion | None = None
     message_id: str | None = None
 
 
-RunWorkflow: TypeAlias = Callable[[str, Sequence[str], Caller], Awaitable[str]]
+RunWorkflow: TypeAlias = Callable[[str, Sequence[str], RequestOrigin], Awaitable[str]]
 """Runs the workflow of that name with the inputs {agent1Input} and so on; returns its output."""
 
-Complete: TypeAlias = Callable[[str, Caller], Awaitable[str]]
+Complete: TypeAlias = Callable[[str, RequestOrigin], Awaitable[str]]
 """Asks the model; returns its reply."""
 
 
@@ -54,7 +54,7 @@ class Context:
 class Made:
     """The memories of one chunk. `dropped` counts sentences that the messages did not support."""
 
-    bodies: tuple[Body, ...]
+    bodies: tuple[MemoryBody, ...]
     rests_on: tuple[str, ...]
     maker: str
     dropped: int = 0
@@ -80,7 +80,7 @@ class Generator:
     model: str = "model"
     health_terms: frozenset[str] = field(default=frozenset())
 
-    async def generate(self, chunk: Chunk, kind: Kind, known: Context, caller: Caller) -> Made:
+    async def generate(self, chunk: Chunk, kind: Kind, known: Context, caller: RequestOrigin) -> Made:
         """Make the memories of a chunk. Raises `MEMORY_NOT_MADE` if the output cannot be used."""
         if not any(said.is_person and said.words.strip() for said in chunk):
             return self._picked(chunk)
@@ -96,9 +96,11 @@ class Generator:
             return self._picked(chunk)
         return self._checked(_clean(output), chunk, kind, maker)
 
-    async def roll(self, memories: Sequence[str], current: str, new: Sequence[str], caller: Caller) -> Made:
+    async def roll(
+        self, memories: Sequence[str], current: str, new: Sequence[str], caller: RequestOrigin
+    ) -> Made:
         """The rolling summary of all memories: the current one with the new ones, or picked from all."""
-        picked = Body(roll(memories, self.config.summary_characters))
+        picked = MemoryBody(roll(memories, self.config.summary_characters))
         if self.complete is None or not memories:
             return Made((picked,), (), LOCAL)
         inputs = (current, "\n\n".join(new or memories))
@@ -107,7 +109,7 @@ class Generator:
         text = _fitting(checked.text, self.config.summary_characters)
         if not text:
             return Made((picked,), (), LOCAL, checked.dropped)
-        return Made((Body(text),), (), f"model:{self.model}", checked.dropped)
+        return Made((MemoryBody(text),), (), f"model:{self.model}", checked.dropped)
 
     def _inputs(self, chunk: Chunk, kind: Kind, known: Context) -> tuple[str, ...]:
         if kind == "vector":
@@ -125,7 +127,7 @@ class Generator:
         check = SummaryCheck(chunk, self.health_terms)
         rests_on = tuple(said.id for said in chunk if said.words.strip())
         dropped, bodies = 0, []
-        for body in [Body(output)] if kind == "file" else memory_objects(output):
+        for body in [MemoryBody(output)] if kind == "file" else memory_objects(output):
             checked = check.check(body.text)
             dropped += checked.dropped
             if checked.text.strip():
@@ -143,12 +145,14 @@ def _fitting(text: str, characters: int) -> str:
     return "".join(kept).strip()
 
 
-def _supported(body: Body, text: str, check: SummaryCheck, kind: Kind) -> Body:
+def _supported(body: MemoryBody, text: str, check: SummaryCheck, kind: Kind) -> MemoryBody:
     if kind == "file":
-        return Body(text)
+        return MemoryBody(text)
     title = body.title if check.has(body.title) or check.supports(body.title) else shortened(text)
     entities = tuple(each for each in body.entities if check.has(each))
-    return Body(text, title, text, entities, tuple(each for each in body.key_phrases if check.has(each)))
+    return MemoryBody(
+        text, title, text, entities, tuple(each for each in body.key_phrases if check.has(each))
+    )
 
 
 def filled(prompt: str, inputs: Sequence[str], outputs: Sequence[str] = ()) -> str:
@@ -162,7 +166,7 @@ def filled(prompt: str, inputs: Sequence[str], outputs: Sequence[str] = ()) -> s
     return PLACEHOLDER.sub(value, prompt)
 
 
-def memory_objects(output: str) -> list[Body]:
+def memory_objects(output: str) -> list[MemoryBody]:
     """Read the output of a vector workflow: a JSON object or an array of them, also in a code fence.
 
     An object that lacks one of the four fields is skipped. Raises if the output is no such JSON, or if no
@@ -183,7 +187,7 @@ def memory_objects(output: str) -> list[Body]:
     return bodies
 
 
-def _body(value: Any) -> Body | None:
+def _body(value: Any) -> MemoryBody | None:
     if not isinstance(value, dict) or any(name not in value for name in _FIELDS):
         return None
     title, summary = value["title"], value["summary"]
@@ -192,7 +196,7 @@ def _body(value: Any) -> Body | None:
     entities, phrases = _listed(value["entities"]), _listed(value["key_phrases"])
     if entities is None or phrases is None:
         return None
-    return Body(summary, title, summary, entities, phrases)
+    return MemoryBody(summary, title, summary, entities, phrases)
 
 
 def _listed(value: Any) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ _UNFINISHED: Final = ("pending", "streaming")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class HistoryMessage:
     """A message of the person, or an answer. `number` is its place in the conversation.
 
     `forgotten`: the person deleted it from their memories, so that no memory may be made of its words.
@@ -31,7 +31,7 @@ class Said:
     edited: str | None = None
 
     @classmethod
-    def of(cls, role: str, text: str) -> "Said":
+    def of(cls, role: str, text: str) -> "HistoryMessage":
         """A text without a place in a conversation."""
         return cls("", 0, role, text, _NEVER)
 
@@ -51,9 +51,9 @@ class Said:
         return Point(self.id, self.number, sha256(self.text))
 
 
-def history_after(tx: Transaction, conversation_id: str, after: Point | None) -> list[Said]:
+def history_after(tx: Transaction, conversation_id: str, after: Point | None) -> list[HistoryMessage]:
     """The messages after a point, up to the first that is not complete yet; replaced ones are left out."""
-    found: list[Said] = []
+    found: list[HistoryMessage] = []
     for message in tx.messages.after(conversation_id, after.number if after else 0):
         if message.completion_status in _UNFINISHED and message.message_role != PERSON:
             break
@@ -67,9 +67,9 @@ def is_superseded(tx: Transaction, message_id: str) -> bool:
     return any(pair.key == "superseded" for pair in tx.meta.of(message_id))
 
 
-def _said(tx: Transaction, message: Message) -> Said:
+def _said(tx: Transaction, message: Message) -> HistoryMessage:
     memory = tx.memories.get_even_deleted(utterance_id(message.id))
-    return Said(
+    return HistoryMessage(
         message.id,
         message.sequence_number,
         message.message_role,
@@ -80,10 +80,10 @@ def _said(tx: Transaction, message: Message) -> Said:
     )
 
 
-def transcript(chunk: tuple[Said, ...]) -> str:
+def transcript(chunk: tuple[HistoryMessage, ...]) -> str:
     """A chunk as text, with the speaker before each message. Forgotten messages are left out."""
     return "\n".join(f"{_speaker(said)}: {said.words}" for said in chunk if said.words.strip())
 
 
-def _speaker(said: Said) -> str:
+def _speaker(said: HistoryMessage) -> str:
     return "Person" if said.is_person else "Assistant"

@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from orchestrator.errors import ITEM_NOT_FOUND, AnamnesisError
 from orchestrator.remember.creators.background import message_of
-from orchestrator.remember.ledger.lines import CHUNK_ACTIONS, Discussion, Kind, Line, Summary, held_by, states
+from orchestrator.remember.ledger.lines import (
+    CHUNK_ACTIONS,
+    Discussion,
+    Kind,
+    Line,
+    RollingSummary,
+    held_by,
+    states,
+)
 from orchestrator.remember.ledger.port import LedgerReader
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Store, Transaction
@@ -78,7 +86,7 @@ def lineage(store: Store, ledger: LedgerReader, id: str) -> dict[str, Any]:
     }
 
 
-def _summary(wanted: _Wanted, summaries: list[Summary]) -> Summary | None:
+def _summary(wanted: _Wanted, summaries: list[RollingSummary]) -> RollingSummary | None:
     """The version that was asked for, else the newest one. Raises if there is no such version."""
     if wanted.summary is None:
         return summaries[-1] if summaries else None
@@ -88,7 +96,7 @@ def _summary(wanted: _Wanted, summaries: list[Summary]) -> Summary | None:
     raise _not_found()
 
 
-def _summary_json(of: Discussion, summary: Summary, files: list[Line]) -> dict[str, Any]:
+def _summary_json(of: Discussion, summary: RollingSummary, files: list[Line]) -> dict[str, Any]:
     return {
         "id": f"{of.id}#{_SUMMARY}:{summary.number}",
         "number": summary.number,

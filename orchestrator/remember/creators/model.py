@@ -12,7 +12,7 @@ from agents.models.usage import ModelUsage
 from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.ops.foreground import Attempt, Foreground
-from orchestrator.remember.creators.generation import Caller
+from orchestrator.remember.creators.generation import RequestOrigin
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.repositories.turn.model_calls import MEMORY_ROLE
 
@@ -50,7 +50,7 @@ class Completion:
         self._seconds, self._tokens_per_day = seconds, tokens_per_day
         self._foreground = foreground or Foreground()
 
-    async def __call__(self, prompt: str, caller: Caller) -> str:
+    async def __call__(self, prompt: str, caller: RequestOrigin) -> str:
         """The reply to a prompt. Raises `MEMORY_NOT_MADE` if there is none, or if the budget is used up."""
         if self._tokens_per_day and await self._store.read(_tokens_today) >= self._tokens_per_day:
             raise AnamnesisError(MEMORY_NOT_MADE, rule="the tokens of this day are used up")
@@ -66,7 +66,7 @@ class Completion:
             raise AnamnesisError(MEMORY_NOT_MADE, rule=f"the model did not answer ({rule})")
         return reply
 
-    async def _reply(self, request: ModelRequest, caller: Caller) -> tuple[str, str]:
+    async def _reply(self, request: ModelRequest, caller: RequestOrigin) -> tuple[str, str]:
         """The reply to a request, and an empty text; or an empty reply, and why there is none."""
         attempt = Attempt()
         with usage.record() as used:
@@ -82,7 +82,7 @@ class Completion:
             finally:
                 await self._store_calls(used, caller)
 
-    async def _store_calls(self, used: ModelUsage, caller: Caller) -> None:
+    async def _store_calls(self, used: ModelUsage, caller: RequestOrigin) -> None:
         of, message_id = caller.discussion, caller.message_id
         if of is None or message_id is None:
             return

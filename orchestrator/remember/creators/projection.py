@@ -9,8 +9,8 @@ from orchestrator.ops.clock import as_text
 from orchestrator.remember import indexing
 from orchestrator.remember.creators.history import is_superseded
 from orchestrator.remember.indexing import Item
-from orchestrator.remember.ledger.lines import ALIVE, Body, Discussion, Kind, Line, alive, states
-from orchestrator.remember.ledger.marks import Change
+from orchestrator.remember.ledger.lines import ALIVE, Discussion, Kind, Line, MemoryBody, alive, states
+from orchestrator.remember.ledger.marks import MemoryMark
 from orchestrator.remember.utterances import utterance_id
 from orchestrator.store.engine.database import Transaction
 from orchestrator.store.frame_records import derived_id
@@ -57,13 +57,13 @@ def store_missing(
     return [memory for memory in stored if memory is not None]
 
 
-def changes(tx: Transaction, of: Discussion, lines: Sequence[Line]) -> list[Change]:
+def changes(tx: Transaction, of: Discussion, lines: Sequence[Line]) -> list[MemoryMark]:
     """What the ledger must follow: edits, deletions, restorations and erasures of its memories.
 
     A memory is deleted with any message that it rests on, and erased with it. A message that was edited or
     replaced after the memory was made counts as deleted.
     """
-    found: list[Change] = []
+    found: list[MemoryMark] = []
     now = states(lines)
     bodies = {line.memory_id: line.body for line in lines if line.body}
     for line in lines:
@@ -72,19 +72,19 @@ def changes(tx: Transaction, of: Discussion, lines: Sequence[Line]) -> list[Chan
         id = line.memory_id
         wanted = _state(tx, of, line)
         if wanted == "erased" and now[id] != "erased":
-            found.append(Change(id, "erased"))
+            found.append(MemoryMark(id, "erased"))
         elif wanted == "deleted" and now[id] in ALIVE:
-            found.append(Change(id, "deleted"))
+            found.append(MemoryMark(id, "deleted"))
         elif wanted == "alive" and now[id] != "erased":
             if now[id] == "deleted":
-                found.append(Change(id, "restored"))
+                found.append(MemoryMark(id, "restored"))
             body = _body(tx.memories.get(id))
             if body is not None and body != bodies.get(id) and _was_edited(tx, of, id):
-                found.append(Change(id, "edited", body))
+                found.append(MemoryMark(id, "edited", body))
     return found
 
 
-def follow(tx: Transaction, changed: Sequence[Change]) -> None:
+def follow(tx: Transaction, changed: Sequence[MemoryMark]) -> None:
     """Delete, erase or restore in the index what follows from changes of messages."""
     for change in changed:
         memory = tx.memories.get_even_deleted(change.memory_id)
@@ -146,12 +146,12 @@ def _is_erased(memory: Memory | None) -> bool:
     return memory is not None and memory.deleted_at is not None and not memory.content
 
 
-def _body(memory: Memory | None) -> Body | None:
+def _body(memory: Memory | None) -> MemoryBody | None:
     """The words of a memory as they are in the index."""
     if memory is None:
         return None
     lists = (memory.entities, memory.key_phrases)
-    return Body(memory.content, memory.title or "", memory.summary or "", *lists)
+    return MemoryBody(memory.content, memory.title or "", memory.summary or "", *lists)
 
 
 def _item(tx: Transaction, of: Discussion, kind: Kind, line: Line) -> Item:

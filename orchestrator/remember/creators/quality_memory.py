@@ -21,8 +21,8 @@ from orchestrator.ops.logs import get_logger
 from orchestrator.remember import indexing
 from orchestrator.remember.creators import projection
 from orchestrator.remember.creators.chunking import Chunk, chunks
-from orchestrator.remember.creators.generation import Caller, Context, Generator, Made
-from orchestrator.remember.creators.history import Said, history_after
+from orchestrator.remember.creators.generation import Context, Generator, Made, RequestOrigin
+from orchestrator.remember.creators.history import HistoryMessage, history_after
 from orchestrator.remember.creators.settling import KINDS, Settling
 from orchestrator.remember.ledger.lines import (
     Discussion,
@@ -30,7 +30,7 @@ from orchestrator.remember.ledger.lines import (
     Line,
     NewLine,
     Point,
-    Summary,
+    RollingSummary,
     alive,
     is_current,
     next_summary,
@@ -46,7 +46,7 @@ Keep: TypeAlias = Callable[[str, Callable[[Transaction], Sequence[Memory]]], Awa
 
 
 @dataclass(slots=True)
-class Run:
+class MemoryRun:
     """What a run did. `error` is the name of the error that ended it early."""
 
     chunks: int = 0
@@ -79,13 +79,13 @@ class QualityMemory:
 
     async def handle_discussion_id_flow(
         self, of: Discussion, *, whole: bool = False, eager: bool = False
-    ) -> Run:
+    ) -> MemoryRun:
         """Bring the memories of a conversation up to date.
 
         With `whole`, the newest messages do not wait; with `eager`, a last chunk that is not full does not.
         A chunk that fails ends the run; the next run tries it again. Errors are in the result, not raised.
         """
-        run = Run()
+        run = MemoryRun()
         try:
             await self.settle(of)
             point = await asyncio.to_thread(self.ledger.point, of, self.kind)
@@ -105,11 +105,11 @@ class QualityMemory:
             await self._note_error(of, run.error or None)
         return run
 
-    async def without_discussion(self, messages: Sequence[Said]) -> str:
+    async def without_discussion(self, messages: Sequence[HistoryMessage]) -> str:
         """The memories of messages that belong to no conversation. Nothing is stored."""
         if not messages:
             return ""
-        made = await self._generator.generate(tuple(messages), self.kind, Context(), Caller())
+        made = await self._generator.generate(tuple(messages), self.kind, Context(), RequestOrigin())
         return "\n\n".join(body.text for body in made.bodies)
 
     async def settle(self, of: Discussion) -> None:
@@ -124,7 +124,7 @@ class QualityMemory:
         new = await self._store.read(lambda tx: history_after(tx, of.id, point))
         return self.ready(new, whole=whole, eager=eager)
 
-    def ready(self, new: Sequence[Said], *, whole: bool, eager: bool) -> list[Chunk]:
+    def ready(self, new: Sequence[HistoryMessage], *, whole: bool, eager: bool) -> list[Chunk]:
         """The chunks of new messages that a run would process."""
         config = self._generator.config
         return chunks(
@@ -135,13 +135,13 @@ class QualityMemory:
             whole=whole,
         )
 
-    async def _remember(self, of: Discussion, point: Point | None, chunk: Chunk, run: Run) -> bool:
+    async def _remember(self, of: Discussion, point: Point | None, chunk: Chunk, run: MemoryRun) -> bool:
         """Make and keep the memories of the chunk after a point; False if another process was faster."""
         lines = await asyncio.to_thread(self.ledger.lines, of, self.kind)
         summaries = await asyncio.to_thread(self.ledger.summaries, of)
         current = summaries[-1].text or "" if summaries else ""
         known = Context(tuple(line.body.text for line in alive(lines) if line.body), current)
-        made = await self._generator.generate(chunk, self.kind, known, Caller(of, chunk[-1].id))
+        made = await self._generator.generate(chunk, self.kind, known, RequestOrigin(of, chunk[-1].id))
         faults.point("after_generate")
         new = self._lines(of, chunk, made, number=1 + max((line.chunk for line in lines), default=0))
         if not await asyncio.to_thread(self.ledger.append, of, self.kind, point, new):
@@ -206,7 +206,7 @@ class QualityMemory:
             return 0
         current = (last.text or "") if last is not None and len(new) < len(living) else ""
         memories = [line.body.text for line in living if line.body]
-        caller = Caller(of, living[-1].point.message_id)
+        caller = RequestOrigin(of, living[-1].point.message_id)
         made = await self._generator.roll(memories, current, memories[-len(new) :], caller)
         faults.point("before_summary")
         text = made.bodies[0].text
@@ -218,7 +218,7 @@ class QualityMemory:
         return made.dropped
 
 
-def _unheld(last: Summary | None, living: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:
+def _unheld(last: RollingSummary | None, living: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:
     """The memories that the summary does not hold: all of them if one was changed since it was made."""
     if last is None or not is_current(last, lines):
         return living

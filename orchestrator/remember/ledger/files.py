@@ -24,7 +24,7 @@ from orchestrator.remember.ledger.lines import (
     Line,
     NewLine,
     Point,
-    Summary,
+    RollingSummary,
     chained,
     line_json,
     line_of,
@@ -34,7 +34,7 @@ from orchestrator.remember.ledger.lines import (
     without_text,
     without_words,
 )
-from orchestrator.remember.ledger.marks import Change, erased_by, marks
+from orchestrator.remember.ledger.marks import MemoryMark, erased_by, marks
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class FileLedger:
         with _our_errors():
             return vector_db.read_point(self.paths(of)[2], of.id)
 
-    def summaries(self, of: Discussion) -> list[Summary]:
+    def summaries(self, of: Discussion) -> list[RollingSummary]:
         """All versions of the rolling summary. The last one is current."""
         with _our_errors():
             return _read(self.paths(of)[1], _summary)
@@ -103,7 +103,7 @@ class FileLedger:
             _append(memories, [line_json(line)])
             return True
 
-    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[MemoryMark], at: str) -> None:
         """Append that memories were edited, deleted, restored or erased. Erasing also removes words."""
         memories, summary, vector = self.paths(of)
         with self._locked(of), _our_errors():
@@ -122,7 +122,7 @@ class FileLedger:
             kept = [without_words(line) if line.memory_id in gone else line for line in (*known, *new)]
             _replace(memories, [line_json(line) for line in kept])
 
-    def add_summary(self, of: Discussion, summary: Summary) -> bool:
+    def add_summary(self, of: Discussion, summary: RollingSummary) -> bool:
         """Append a version of the rolling summary, unless another one or another line came before it."""
         memories, path, _ = self.paths(of)
         with self._locked(of), _our_errors():
@@ -147,8 +147,8 @@ class FileLedger:
             os.close(lock)
 
 
-def _summary(value: dict[str, Any]) -> Summary:
-    return Summary(**{"salt": "", "text_digest": None, "seen": 1, **value})
+def _summary(value: dict[str, Any]) -> RollingSummary:
+    return RollingSummary(**{"salt": "", "text_digest": None, "seen": 1, **value})
 
 
 def _whole_lines(path: Path) -> list[bytes]:

@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class MemoryBody:
     """What a memory says. One of kind `file` that a model wrote has only its text."""
 
     text: str
@@ -68,7 +68,7 @@ class NewLine:
     maker: str
     dropped: int
     at: str
-    body: Body | None
+    body: MemoryBody | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Line(NewLine):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RollingSummary:
     """One version of the rolling summary. `hash` is the digest of the last memory line that it holds.
 
     It was made when the ledger had `seen` lines. `digest` covers `text_digest` instead of text and salt. When
@@ -131,13 +131,13 @@ def chained(last: Line | None, new: Iterable[NewLine]) -> list[Line]:
 
 
 def next_summary(
-    last: Summary | None, text: str, held: Line, lines: Sequence[Line], maker: str, at: datetime
-) -> Summary:
+    last: RollingSummary | None, text: str, held: Line, lines: Sequence[Line], maker: str, at: datetime
+) -> RollingSummary:
     """The next version of a rolling summary of a ledger, which holds all living memories up to `held`."""
     number, previous = (last.number + 1, last.digest) if last else (1, None)
     salt = secrets.token_hex(16)
     digest = _text_digest(salt, text)
-    made = Summary(
+    made = RollingSummary(
         number, text, salt, digest, held.digest, lines[-1].number, maker, as_text(at), previous, ""
     )
     return replace(made, digest=_summary_digest(made))
@@ -158,10 +158,10 @@ def broken_rules(lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
         before = line
 
 
-def broken_summaries(summaries: Sequence[Summary], lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
+def broken_summaries(summaries: Sequence[RollingSummary], lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
     """The summaries that break their chain, or whose link names no line of the ledger."""
     known = {line.digest for line in lines}
-    before: Summary | None = None
+    before: RollingSummary | None = None
     for each in summaries:
         if each.number != (before.number + 1 if before else 1):
             yield each.number, CHAIN_RULES[0]
@@ -199,14 +199,14 @@ def alive(lines: Sequence[Line]) -> list[Line]:
     ]
 
 
-def is_current(summary: Summary | None, lines: Sequence[Line]) -> bool:
+def is_current(summary: RollingSummary | None, lines: Sequence[Line]) -> bool:
     """Whether a summary was made after the last edit, deletion, restoration and erasure of a memory."""
     if summary is None or summary.text is None:
         return False
     return all(line.action in CHUNK_ACTIONS for line in lines[summary.seen :])
 
 
-def held_by(summary: Summary, lines: Sequence[Line]) -> frozenset[str]:
+def held_by(summary: RollingSummary, lines: Sequence[Line]) -> frozenset[str]:
     """The memories that a summary holds: those that lived when it was made, up to the one it names."""
     last = next((line.number for line in lines if line.digest == summary.hash), 0)
     then = states(lines[: max(summary.seen, last)])
@@ -219,7 +219,7 @@ def without_words(line: Line) -> Line:
     return replace(line, body=None, salt=None)
 
 
-def without_text(summary: Summary) -> Summary:
+def without_text(summary: RollingSummary) -> RollingSummary:
     """The summary of which a memory was erased."""
     return replace(summary, text=None, salt=None)
 
@@ -258,7 +258,7 @@ def line_of(value: dict[str, Any]) -> Line:
     body = None
     if value["text"] is not None:
         lists = {name: tuple(value[name]) for name in ("entities", "key_phrases")}
-        body = Body(value["text"], value["title"], value["summary"], **lists)
+        body = MemoryBody(value["text"], value["title"], value["summary"], **lists)
     return Line(
         action=value["action"],
         memory_id=value["memoryId"],
@@ -278,7 +278,7 @@ def line_of(value: dict[str, Any]) -> Line:
     )
 
 
-def summary_json(summary: Summary) -> str:
+def summary_json(summary: RollingSummary) -> str:
     """A version of the rolling summary as one JSON object."""
     return _json(asdict(summary))
 
@@ -300,7 +300,7 @@ def _digest(line: Line) -> str:
     return sha256(_json(parts))
 
 
-def _body_digest(salt: str | None, body: Body | None) -> str:
+def _body_digest(salt: str | None, body: MemoryBody | None) -> str:
     return sha256(_json((salt, asdict(body) if body else None)))
 
 
@@ -308,7 +308,7 @@ def _text_digest(salt: str | None, text: str) -> str:
     return sha256(_json((salt, text)))
 
 
-def _summary_digest(summary: Summary) -> str:
+def _summary_digest(summary: RollingSummary) -> str:
     covered = (summary.text_digest, summary.seen) if summary.text_digest else ()
     parts = (summary.number, *covered, summary.hash, summary.maker)
     return sha256(_json((*parts, summary.at, summary.previous)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from orchestrator.remember.ledger.lines import ALIVE, Action, Body, Line, NewLine, chained, states
+from orchestrator.remember.ledger.lines import ALIVE, Action, Line, MemoryBody, NewLine, chained, states
 
 _AFTER: Final[dict[Action, tuple[Action, ...]]] = {
     "edited": ALIVE,
@@ -16,15 +16,15 @@ _AFTER: Final[dict[Action, tuple[Action, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemoryMark:
     """What happened to a memory. `body` has its new words if it was edited."""
 
     memory_id: str
     action: Action
-    body: Body | None = None
+    body: MemoryBody | None = None
 
 
-def marks(lines: Sequence[Line], changes: Iterable[Change], at: str) -> list[Line]:
+def marks(lines: Sequence[Line], changes: Iterable[MemoryMark], at: str) -> list[Line]:
     """The lines to append. A change of an unknown memory, or one that was made already, is left out."""
     now = states(lines)
     made = {line.memory_id: line for line in lines if line.action == "memory"}

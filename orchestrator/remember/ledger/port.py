@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from orchestrator.remember.ledger.lines import Discussion, Kind, Line, NewLine, Point, Summary
-from orchestrator.remember.ledger.marks import Change
+from orchestrator.remember.ledger.lines import Discussion, Kind, Line, NewLine, Point, RollingSummary
+from orchestrator.remember.ledger.marks import MemoryMark
 
 
 class LedgerReader(Protocol):
@@ -16,7 +16,7 @@ class LedgerReader(Protocol):
     def point(self, of: Discussion, kind: Kind) -> Point | None:
         """The last message that was processed."""
 
-    def summaries(self, of: Discussion) -> list[Summary]:
+    def summaries(self, of: Discussion) -> list[RollingSummary]:
         """All versions of the rolling summary. The last one is current."""
 
     def search(self, of: Discussion, keywords: str, limit: int) -> list[Line]:
@@ -32,13 +32,13 @@ class MemoryLedger(LedgerReader, Protocol):
         Returns False, and appends nothing, if `after` is not the point.
         """
 
-    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[MemoryMark], at: str) -> None:
         """Append that memories were edited, deleted, restored or erased.
 
         Erasing also removes the words of the memory, and those of all versions of the rolling summary.
         """
 
-    def add_summary(self, of: Discussion, summary: Summary) -> bool:
+    def add_summary(self, of: Discussion, summary: RollingSummary) -> bool:
         """Append a version of the rolling summary.
 
         Returns False, and appends nothing, if its number is taken, or if the ledger has lines that it has not

@@ -12,17 +12,17 @@ from orchestrator.ops.clock import as_text
 from orchestrator.remember.ledger import vector_db
 from orchestrator.remember.ledger.lines import (
     Action,
-    Body,
     Discussion,
     Kind,
     Line,
+    MemoryBody,
     NewLine,
     Point,
-    Summary,
+    RollingSummary,
     chained,
     point_of,
 )
-from orchestrator.remember.ledger.marks import Change, erased_by, marks
+from orchestrator.remember.ledger.marks import MemoryMark, erased_by, marks
 from orchestrator.store.engine.database import Store, Transaction
 from orchestrator.store.engine.statements import Statement, all_of
 from orchestrator.store.rows import Conversation, MemoryLine, MemorySummary
@@ -50,7 +50,7 @@ class TableLedger:
         """The last message that was processed."""
         return point_of(self.lines(of, kind))
 
-    def summaries(self, of: Discussion) -> list[Summary]:
+    def summaries(self, of: Discussion) -> list[RollingSummary]:
         """All versions of the rolling summary. The last one is current."""
         return self._store.read_now(lambda tx: _summaries(tx, of))
 
@@ -75,7 +75,7 @@ class TableLedger:
         faults.point("after_line")
         return appended
 
-    def change(self, of: Discussion, kind: Kind, changes: Sequence[Change], at: str) -> None:
+    def change(self, of: Discussion, kind: Kind, changes: Sequence[MemoryMark], at: str) -> None:
         """Append that memories were edited, deleted, restored or erased. Erasing also removes words."""
         person, conversation = of.user_id, of.id
 
@@ -101,7 +101,7 @@ class TableLedger:
         self._store.write_now(work)
         faults.point("after_erasure")
 
-    def add_summary(self, of: Discussion, summary: Summary) -> bool:
+    def add_summary(self, of: Discussion, summary: RollingSummary) -> bool:
         """Append a version of the rolling summary, unless another one or another line came before it."""
 
         def work(tx: Transaction) -> bool:
@@ -127,10 +127,10 @@ def _lines(tx: Transaction, of: Discussion, kind: Kind) -> list[Line]:
     return [_line(row) for row in rows]
 
 
-def _summaries(tx: Transaction, of: Discussion) -> list[Summary]:
+def _summaries(tx: Transaction, of: Discussion) -> list[RollingSummary]:
     rows = tx.unit.find(MemorySummary, "number", user_id=of.user_id, conversation_id=of.id)
     return [
-        Summary(
+        RollingSummary(
             number=row.number,
             text=row.text,
             salt=row.salt,
@@ -160,7 +160,7 @@ def _line(row: MemoryLine) -> Line:
         at=as_text(row.created_at),
         body=None
         if body is None
-        else Body(
+        else MemoryBody(
             body["text"],
             body["title"],
             body["summary"],

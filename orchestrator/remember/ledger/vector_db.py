@@ -20,7 +20,7 @@ from orchestrator.remember.ledger.lines import (
     line_of,
     without_words,
 )
-from orchestrator.remember.ledger.marks import Change, erased_by, marks
+from orchestrator.remember.ledger.marks import MemoryMark, erased_by, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def append(path: Path, discussion_id: str, after: Point | None, new: Sequence[Ne
     return True
 
 
-def change(path: Path, changes: Sequence[Change], at: str) -> None:
+def change(path: Path, changes: Sequence[MemoryMark], at: str) -> None:
     """Append edits, deletions, restorations and erasures, and index the memories with their present words."""
     with _writing(path) as connection:
         known = _lines(connection)

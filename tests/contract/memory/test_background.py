@@ -16,7 +16,7 @@ from agents.ports import NoTools, ToolUser
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.ops.foreground import Foreground
 from orchestrator.remember.creators.background import CLAIM_SECONDS, BackgroundMemories
-from orchestrator.remember.creators.generation import Caller
+from orchestrator.remember.creators.generation import RequestOrigin
 from orchestrator.remember.creators.lineage import lineage
 from orchestrator.remember.creators.model import Completion
 from orchestrator.remember.ledger.files import FileLedger
@@ -160,7 +160,7 @@ async def test_a_conversation_that_failed_waits_longer_each_time(
 async def test_a_person_can_write_while_a_model_makes_memories(store: Store, ledger: FileLedger) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
 
-    async def slow(prompt: str, caller: Caller) -> str:
+    async def slow(prompt: str, caller: RequestOrigin) -> str:
         asked.set()
         await answered.wait()
         return "The person said something."
@@ -196,7 +196,7 @@ async def test_only_one_process_asks_the_model_for_the_memories_of_a_conversatio
     asked, answered = asyncio.Event(), asyncio.Event()
     prompts: list[str] = []
 
-    async def slow(prompt: str, caller: Caller) -> str:
+    async def slow(prompt: str, caller: RequestOrigin) -> str:
         prompts.append(prompt)
         asked.set()
         await answered.wait()
@@ -307,7 +307,7 @@ async def test_a_model_that_does_not_answer_leaves_the_chunk_for_later(
     (id,) = talk(store, "Tea.")
 
     with pytest.raises(AnamnesisError) as refused:
-        await complete("prompt", Caller(HERE, id))
+        await complete("prompt", RequestOrigin(HERE, id))
 
     assert refused.value.facts["rule"] == f"the model did not answer ({rule})"
     assert [call.outcome for call in store.read_now(lambda tx: tx.model_calls.of_message(id))] == ["failed"]
@@ -341,7 +341,7 @@ async def test_a_turn_is_answered_before_a_request_in_the_background(
     model, foreground = OneSlot(), Foreground()
     complete = Completion(model, store, seconds=600, tokens_per_day=0, foreground=foreground)
     (id,) = talk(store, "Tea.")
-    making = asyncio.create_task(complete("prompt", Caller(HERE, id)))
+    making = asyncio.create_task(complete("prompt", RequestOrigin(HERE, id)))
     await model.busy.wait()
 
     with foreground.turn():
@@ -360,7 +360,7 @@ async def test_a_request_that_turns_interrupt_again_and_again_is_made_later(
     model, foreground = OneSlot(), Foreground()
     complete = Completion(model, store, seconds=600, tokens_per_day=0, foreground=foreground)
     (id,) = talk(store, "Tea.")
-    making = asyncio.create_task(complete("prompt", Caller(HERE, id)))
+    making = asyncio.create_task(complete("prompt", RequestOrigin(HERE, id)))
     for _ in range(3):
         await model.busy.wait()
         with foreground.turn():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.ops import faults
-from orchestrator.remember.creators.generation import Caller
+from orchestrator.remember.creators.generation import RequestOrigin
 from orchestrator.remember.ledger.files import FileLedger
 from orchestrator.remember.ledger.lines import Discussion, Kind
 from orchestrator.remember.ledger.port import MemoryLedger
@@ -99,7 +99,7 @@ def a_text(chance: random.Random) -> str:
     return " ".join(chance.choice(WORDS) for _ in range(chance.choice(LENGTHS) // 3))
 
 
-async def a_model(prompt: str, caller: Caller) -> str:
+async def a_model(prompt: str, caller: RequestOrigin) -> str:
     """A model that says nothing of note, in the form that is asked for."""
     if prompt.startswith("Objects"):
         return json.dumps(dict.fromkeys(("title", "summary", "entities", "key_phrases"), "Something."))

@@ -9,7 +9,7 @@ from typing import Any
 from agents.models.usage import estimated_tokens
 from memory_blocks.ports import Clock
 from orchestrator.remember.creators.config import MemoryConfig
-from orchestrator.remember.creators.generation import Caller, Complete, Generator, Prompts
+from orchestrator.remember.creators.generation import Complete, Generator, Prompts, RequestOrigin
 from orchestrator.remember.creators.quality_memory import QualityMemory
 from orchestrator.remember.ledger.lines import (
     CHUNK_ACTIONS,
@@ -56,7 +56,7 @@ class ScriptedModel:
         self.replies = list(replies)
         self.prompts: list[str] = []
 
-    async def __call__(self, prompt: str, caller: Caller) -> str:
+    async def __call__(self, prompt: str, caller: RequestOrigin) -> str:
         self.prompts.append(prompt)
         reply = self.replies.pop(0) if self.replies else "The person said something."
         if isinstance(reply, Exception):

@@ -28,7 +28,7 @@ from tests.support.orchestrators import a_store, agents, shipped_prompts
 from tools.servers.letta import LETTA_EMBEDDING, LETTA_MODEL, Address
 
 
-def letta_settings(base_url: str, tag: str, **chosen: object) -> settings.Letta:
+def letta_settings(base_url: str, tag: str, **chosen: object) -> settings.LettaSettings:
     """The settings for agents that use the model endpoint of the tests."""
     given = {
         "letta.base_url": base_url,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agents.interviews import Interview, Question
+from agents.interviews import Interview, InterviewQuestion
 from agents.models.gate import is_sure_without_model, plain_questions
 from agents.values import Enrichment, FactReading, Intent, Understanding
 from memory_blocks.facts.changes import CurrentFact, Decider, Op
@@ -153,7 +153,9 @@ def test_only_questions_for_one_fact_of_this_episode_are_plain() -> None:
         "Have you had pain or swelling before?": "previous_episodes",
     }
     interview = Interview(
-        questions=tuple(Question(asks=(kind,), text=text, topic="It") for text, kind in texts.items())
+        questions=tuple(
+            InterviewQuestion(asks=(kind,), text=text, topic="It") for text, kind in texts.items()
+        )
     )
 
     shipped = plain_questions(each.interview for each in agents().agents.values())

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from memory_blocks.models import MAX_TURNS
 from orchestrator.errors import AnamnesisError
-from orchestrator.settings import FOLDERS, KEYS, VARIABLES, Letta, load, shipped_config
+from orchestrator.settings import FOLDERS, KEYS, VARIABLES, LettaSettings, load, shipped_config
 
 SECRET = "s3cr3t-canary-7f3a"
 SHIPPED = tomllib.loads((shipped_config() / "default.toml").read_text(encoding="utf-8"))
@@ -329,7 +329,7 @@ def test_a_refused_secret_is_quoted_neither_by_the_error_nor_by_what_led_to_it(
 
 def test_pydantics_own_error_does_not_quote_the_value() -> None:
     with pytest.raises(ValidationError) as refused:
-        Letta.model_validate({"base_url": SECRET, "api_key": ""})
+        LettaSettings.model_validate({"base_url": SECRET, "api_key": ""})
 
     assert SECRET not in str(refused.value)
 

@@ -10,7 +10,7 @@ import pytest
 from agents import sentences
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
 from orchestrator.remember.creators.checking import SummaryCheck
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 from orchestrator.remember.creators.status import statuses
 from orchestrator.remember.ledger.lines import Discussion, alive, sha256
 from orchestrator.remember.ledger.port import MemoryLedger
@@ -392,7 +392,10 @@ async def test_without_a_conversation_nothing_is_stored(
     store: Store, ledger: MemoryLedger, tmp_path: Path
 ) -> None:
     creator, _ = a_creator(store, ledger)
-    messages = [Said("m1", 1, "user", TALK[0], START), Said("m2", 2, "assistant", TALK[1], START)]
+    messages = [
+        HistoryMessage("m1", 1, "user", TALK[0], START),
+        HistoryMessage("m2", 2, "assistant", TALK[1], START),
+    ]
 
     text = await creator.without_discussion(messages)
 

@@ -14,9 +14,9 @@ from orchestrator.ops.clock import as_text
 from orchestrator.remember.ledger import vector_db
 from orchestrator.remember.ledger.files import FileLedger, safe_name
 from orchestrator.remember.ledger.lines import (
-    Body,
     Discussion,
     Kind,
+    MemoryBody,
     NewLine,
     Point,
     alive,
@@ -25,7 +25,7 @@ from orchestrator.remember.ledger.lines import (
     next_summary,
     sha256,
 )
-from orchestrator.remember.ledger.marks import Change
+from orchestrator.remember.ledger.marks import MemoryMark
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.ledger.tables import TableLedger
 from orchestrator.store.engine.database import Store
@@ -68,7 +68,7 @@ def a_line(number: int, text: str = "", **fields: object) -> NewLine:
         maker="local",
         dropped=0,
         at=AT,
-        body=Body(text or f"memory {number}"),
+        body=MemoryBody(text or f"memory {number}"),
     )
     return replace(made, **fields)  # type: ignore[arg-type]
 
@@ -110,7 +110,7 @@ def test_a_changed_line_breaks_the_chain(ledger: MemoryLedger, kind: Kind) -> No
     fill(ledger, kind, "one", "two")
     first, second = ledger.lines(HERE, kind)
 
-    assert [number for number, _ in broken_rules([replace(first, body=Body("other")), second])] == [1]
+    assert [number for number, _ in broken_rules([replace(first, body=MemoryBody("other")), second])] == [1]
     assert [number for number, _ in broken_rules([replace(first, maker="x"), second])] == [1]
     assert [number for number, _ in broken_rules([second])] == [2]
 
@@ -119,10 +119,10 @@ def test_a_changed_line_breaks_the_chain(ledger: MemoryLedger, kind: Kind) -> No
 def test_deleted_memories_stay_in_the_ledger_and_can_be_restored(ledger: MemoryLedger, kind: Kind) -> None:
     fill(ledger, kind, "one", "two")
 
-    ledger.change(HERE, kind, [Change("mem1", "deleted")], AT)
-    ledger.change(HERE, kind, [Change("mem1", "deleted")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "deleted")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "deleted")], AT)
     deleted = [line.memory_id for line in alive(ledger.lines(HERE, kind))]
-    ledger.change(HERE, kind, [Change("mem1", "restored")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "restored")], AT)
 
     lines = ledger.lines(HERE, kind)
     assert deleted == ["mem2"]
@@ -137,8 +137,8 @@ def test_an_erased_memory_leaves_no_words_and_an_unbroken_chain(
 ) -> None:
     fill(ledger, kind, "the secret zebra", "two")
 
-    ledger.change(HERE, kind, [Change("mem1", "erased")], AT)
-    ledger.change(HERE, kind, [Change("mem1", "restored")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "erased")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "restored")], AT)
 
     lines = ledger.lines(HERE, kind)
     assert [line.memory_id for line in alive(lines)] == ["mem2"]
@@ -180,7 +180,7 @@ def test_a_summary_is_refused_if_the_ledger_has_changed_since(ledger: MemoryLedg
     fill(ledger, "file", "the secret zebra", "two")
     lines = ledger.lines(HERE, "file")
     summary = next_summary(None, "the secret zebra", lines[-1], lines, "model", START)
-    ledger.change(HERE, "file", [Change("mem1", "erased")], AT)
+    ledger.change(HERE, "file", [MemoryMark("mem1", "erased")], AT)
 
     assert not ledger.add_summary(HERE, summary)
     assert ledger.summaries(HERE) == []
@@ -191,7 +191,7 @@ def test_erasing_a_memory_erases_every_summary(ledger: MemoryLedger) -> None:
     lines = ledger.lines(HERE, "file")
     assert ledger.add_summary(HERE, next_summary(None, "the zebra", lines[-1], lines, "local", START))
 
-    ledger.change(HERE, "file", [Change("mem1", "erased")], AT)
+    ledger.change(HERE, "file", [MemoryMark("mem1", "erased")], AT)
 
     assert [each.text for each in ledger.summaries(HERE)] == [None]
     assert list(broken_summaries(ledger.summaries(HERE), ledger.lines(HERE, "file"))) == []
@@ -201,10 +201,10 @@ def test_erasing_a_memory_erases_every_summary(ledger: MemoryLedger) -> None:
 def test_an_edited_memory_has_its_new_words_and_keeps_its_place(ledger: MemoryLedger, kind: Kind) -> None:
     fill(ledger, kind, "one zebra", "two")
 
-    ledger.change(HERE, kind, [Change("mem1", "edited", Body("one lion"))], AT)
-    ledger.change(HERE, kind, [Change("mem1", "edited", Body("one lion"))], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "edited", MemoryBody("one lion"))], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "edited", MemoryBody("one lion"))], AT)
     edited = [line.body.text for line in alive(ledger.lines(HERE, kind)) if line.body]
-    ledger.change(HERE, kind, [Change("mem1", "erased")], AT)
+    ledger.change(HERE, kind, [MemoryMark("mem1", "erased")], AT)
 
     lines = ledger.lines(HERE, kind)
     assert edited == ["one lion", "two"]
@@ -214,12 +214,12 @@ def test_an_edited_memory_has_its_new_words_and_keeps_its_place(ledger: MemoryLe
 
 
 def test_an_edited_memory_is_found_by_its_new_words_only(ledger: MemoryLedger) -> None:
-    fill_bodies(ledger, Body("zebra"))
+    fill_bodies(ledger, MemoryBody("zebra"))
 
-    ledger.change(HERE, "vector", [Change("mem1", "edited", Body("lion"))], AT)
+    ledger.change(HERE, "vector", [MemoryMark("mem1", "edited", MemoryBody("lion"))], AT)
 
     (line,) = ledger.search(HERE, "lion", 5)
-    assert line.body == Body("lion")
+    assert line.body == MemoryBody("lion")
     assert found(ledger, "zebra") == []
 
 
@@ -230,7 +230,7 @@ def found(ledger: MemoryLedger, keywords: str, limit: int = 10) -> list[str]:
     return [line.memory_id for line in ledger.search(HERE, keywords, limit)]
 
 
-def fill_bodies(ledger: MemoryLedger, *bodies: Body) -> None:
+def fill_bodies(ledger: MemoryLedger, *bodies: MemoryBody) -> None:
     new = [a_line(number, body=body, point=at(1)) for number, body in enumerate(bodies, 1)]
     assert ledger.append(HERE, "vector", None, new)
 
@@ -241,7 +241,7 @@ def test_each_column_is_indexed(ledger: MemoryLedger, column: str) -> None:
     values = dict.fromkeys(("title", "summary", "text"), "tea")
     name = "text" if column == "memory_text" else column
     wanted = ("zebra",) if column in ("entities", "key_phrases") else "zebra"
-    fill_bodies(ledger, Body("tea"), Body(**{**values, name: wanted}))  # type: ignore[arg-type]
+    fill_bodies(ledger, MemoryBody("tea"), MemoryBody(**{**values, name: wanted}))  # type: ignore[arg-type]
 
     assert found(ledger, "zebra") == ["mem2"]
 
@@ -250,9 +250,9 @@ def test_each_column_is_indexed(ledger: MemoryLedger, column: str) -> None:
 def test_a_hit_in_the_title_comes_before_one_in_the_text(ledger: MemoryLedger) -> None:
     fill_bodies(
         ledger,
-        Body("a zebra, among many other words", "x", "y"),
-        Body("other words, none of them asked for", "zebra", "y"),
-        Body("nothing at all, only more words", "x", "y"),
+        MemoryBody("a zebra, among many other words", "x", "y"),
+        MemoryBody("other words, none of them asked for", "zebra", "y"),
+        MemoryBody("nothing at all, only more words", "x", "y"),
     )
 
     assert found(ledger, "zebra") == ["mem2", "mem1"]
@@ -261,7 +261,9 @@ def test_a_hit_in_the_title_comes_before_one_in_the_text(ledger: MemoryLedger) -
 @pytest.mark.requirement("004-019")
 def test_the_weights_can_be_changed(tmp_path: Path) -> None:
     ledger = FileLedger(tmp_path, {**vector_db.WEIGHTS, "title": 0.1, "memory_text": 9.0})
-    fill_bodies(ledger, Body("a zebra, among many other words", "x"), Body("only other words", "zebra"))
+    fill_bodies(
+        ledger, MemoryBody("a zebra, among many other words", "x"), MemoryBody("only other words", "zebra")
+    )
 
     assert found(ledger, "zebra") == ["mem1", "mem2"]
 
@@ -269,7 +271,11 @@ def test_the_weights_can_be_changed(tmp_path: Path) -> None:
 @pytest.mark.requirement("004-035", "004-038")
 def test_keywords_are_phrases_joined_by_or(ledger: MemoryLedger) -> None:
     fill_bodies(
-        ledger, Body("blood is red"), Body("high blood pressure"), Body("pressure of blood"), Body("tea")
+        ledger,
+        MemoryBody("blood is red"),
+        MemoryBody("high blood pressure"),
+        MemoryBody("pressure of blood"),
+        MemoryBody("tea"),
     )
 
     assert set(found(ledger, "tea;blood pressure")) == {"mem2", "mem4"}
@@ -278,7 +284,7 @@ def test_keywords_are_phrases_joined_by_or(ledger: MemoryLedger) -> None:
 
 @pytest.mark.requirement("004-037")
 def test_only_sixty_keywords_count(ledger: MemoryLedger) -> None:
-    fill_bodies(ledger, Body("zebra"))
+    fill_bodies(ledger, MemoryBody("zebra"))
     others = [f"word{number}" for number in range(60)]
 
     assert found(ledger, ";".join([*others[:59], "zebra"])) == ["mem1"]
@@ -291,18 +297,18 @@ def test_only_sixty_keywords_count(ledger: MemoryLedger) -> None:
 def test_any_input_is_safe(tmp_path: Path, keywords: str) -> None:
     ledger = FileLedger(tmp_path)
     if not ledger.lines(HERE, "vector"):
-        fill_bodies(ledger, Body("zebra"))
+        fill_bodies(ledger, MemoryBody("zebra"))
 
     assert set(found(ledger, keywords)) <= {"mem1"}
     assert "mem1" in found(ledger, f"{keywords};zebra"[-200:])
 
 
 def test_deleted_memories_are_not_found_until_they_are_restored(ledger: MemoryLedger) -> None:
-    fill_bodies(ledger, Body("zebra"), Body("zebra"))
+    fill_bodies(ledger, MemoryBody("zebra"), MemoryBody("zebra"))
 
-    ledger.change(HERE, "vector", [Change("mem1", "deleted")], AT)
+    ledger.change(HERE, "vector", [MemoryMark("mem1", "deleted")], AT)
     deleted = found(ledger, "zebra")
-    ledger.change(HERE, "vector", [Change("mem1", "restored")], AT)
+    ledger.change(HERE, "vector", [MemoryMark("mem1", "restored")], AT)
 
     assert (deleted, set(found(ledger, "zebra"))) == (["mem2"], {"mem1", "mem2"})
 
@@ -336,7 +342,7 @@ def test_the_database_of_vector_memories_is_made_when_first_needed(tmp_path: Pat
     ledger.search(HERE, "tea", 3)
     absent = not path.exists()
 
-    fill_bodies(ledger, Body("the summary", "title", "the summary", ("Ann",), ("tea time",)))
+    fill_bodies(ledger, MemoryBody("the summary", "title", "the summary", ("Ann",), ("tea time",)))
 
     connection = sqlite3.connect(path)
     text, metadata = connection.execute("SELECT memory_text, metadata_json FROM memories").fetchone()
@@ -373,7 +379,7 @@ def test_two_people_never_share_a_file(tmp_path: Path) -> None:
 
     for name in names:
         (line,) = ledger.lines(Discussion(name, "conv_1"), "file")
-        assert line.body == Body(f"of {name}")
+        assert line.body == MemoryBody(f"of {name}")
     assert len({path.parent for path in tmp_path.rglob("*_memories.jsonl")}) == len(names)
     assert all(path.parent.parent == tmp_path for path in tmp_path.rglob("*_memories.jsonl"))
 

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.errors import LEDGER_UNREADABLE, AnamnesisError
 from orchestrator.remember.changing import MemoryChanges
 from orchestrator.remember.creators.background import BackgroundMemories
-from orchestrator.remember.creators.generation import Caller
+from orchestrator.remember.creators.generation import RequestOrigin
 from orchestrator.remember.ledger.lines import Kind
 from orchestrator.remember.ledger.port import MemoryLedger
 from orchestrator.remember.utterances import Remembering, utterance_id
@@ -20,7 +20,7 @@ from orchestrator.wire.envelope import Envelope
 from orchestrator.wire.ids import ConversationId, MessageId
 from orchestrator.wire.messages import ControlVariation
 from orchestrator.workflows.manager import WorkflowManager
-from orchestrator.workflows.memory_nodes import Scope
+from orchestrator.workflows.memory_nodes import WorkflowScope
 from tests.support.builders import HandClock
 from tests.support.memory.creators import HERE, ScriptedModel, a_creator, talk, texts_of
 from tests.support.memory.memories import EMBEDDER
@@ -45,7 +45,7 @@ async def read(workflows: WorkflowManager, folder: Path, node_type: str = "FullC
     path = folder / "read.json"
     node = {"id": "a", "type": node_type, "limit": 50, "returnToUser": True}
     path.write_text(json.dumps([{**node, "input": "zebra;tea"}]))
-    output, _ = await workflows.run(workflows.load(path), Scope(HERE))
+    output, _ = await workflows.run(workflows.load(path), WorkflowScope(HERE))
     return output
 
 
@@ -166,7 +166,7 @@ async def test_a_memory_that_is_made_while_its_message_is_erased_does_not_stay(
     (id, _) = talk(store, SECRET, "Ok.")
     await Remembering(store, EMBEDDER).after_turn(HERE.user_id, HERE.id)
 
-    async def slow(prompt: str, caller: Caller) -> str:
+    async def slow(prompt: str, caller: RequestOrigin) -> str:
         if prompt.startswith("Summarise"):
             change(store, lambda changes: changes.delete(utterance_id(id), final=True))
         return "The person's secret is a zebra."

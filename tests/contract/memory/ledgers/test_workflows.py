@@ -11,7 +11,7 @@ import pytest
 from orchestrator.errors import MEMORY_NOT_MADE, WORKFLOW_INVALID, AnamnesisError
 from orchestrator.remember.creators import quality_memory
 from orchestrator.remember.creators.generation import CHUNK_BREAK, filled
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 from orchestrator.remember.creators.status import statuses
 from orchestrator.remember.ledger import vector_db
 from orchestrator.remember.ledger.lines import alive
@@ -20,12 +20,12 @@ from orchestrator.store.engine.database import Store
 from orchestrator.store.rows import metadata
 from orchestrator.workflows import manager, memory_nodes, retrievers
 from orchestrator.workflows.manager import WorkflowManager
-from orchestrator.workflows.memory_nodes import Scope
+from orchestrator.workflows.memory_nodes import WorkflowScope
 from orchestrator.workflows.retrievers import NO_DISCUSSION, NO_MEMORIES, NO_SUMMARY, Reading, Retrieved
 from tests.support.builders import START
 from tests.support.memory.creators import HERE, ScriptedModel, a_creator, talk, texts_of
 
-IN_CONVERSATION = Scope(HERE)
+IN_CONVERSATION = WorkflowScope(HERE)
 TEA = json.dumps(dict.fromkeys(("title", "summary", "entities", "key_phrases"), "tea"))
 READS = {"id": "a", "type": "RecentMemory", "returnToUser": True}
 ASKS = {"id": "a", "type": "Standard", "returnToUser": True}
@@ -40,7 +40,7 @@ async def remembered(store: Store, ledger: MemoryLedger, *said: str, **changes: 
 
 
 async def run(
-    workflows: WorkflowManager, folder: Path, *nodes: dict[str, Any], scope: Scope = IN_CONVERSATION
+    workflows: WorkflowManager, folder: Path, *nodes: dict[str, Any], scope: WorkflowScope = IN_CONVERSATION
 ) -> str:
     """Write a workflow to a file, and run it. The last node returns to the user, unless another says so."""
     made = [{"id": f"node{number}", **node} for number, node in enumerate(nodes, 1)]
@@ -75,11 +75,11 @@ async def test_without_a_conversation_nodes_read_only_the_messages(
 ) -> None:
     workflows = await remembered(store, ledger, "A memory.")
     said = [
-        Said(f"{role}{number}", number, role, f"{begin} {number}.", START)
+        HistoryMessage(f"{role}{number}", number, role, f"{begin} {number}.", START)
         for number in range(1, 6)
         for role, begin in (("user", "Turn"), ("assistant", "Answer"))
     ]
-    scope = Scope(None, said)
+    scope = WorkflowScope(None, said)
 
     recent = await run(workflows, tmp_path, {"type": "RecentMemory", "limit": 2}, scope=scope)
     search = await run(workflows, tmp_path, {"type": "VectorMemorySearch", "input": "memory"}, scope=scope)
@@ -113,7 +113,7 @@ async def test_the_vector_search_returns_summaries_best_first(
     workflows = await remembered(
         store, ledger, "Tea is nice.", "Blood pressure 140.", "Cake.", useVectorForQualityMemory=True
     )
-    scope = Scope(HERE, inputs=("blood pressure;cake",))
+    scope = WorkflowScope(HERE, inputs=("blood pressure;cake",))
 
     output = await run(
         workflows, tmp_path, {"type": "VectorMemorySearch", "input": "{agent1Input}", "limit": 5}, scope=scope
@@ -253,7 +253,7 @@ async def test_the_last_node_that_returns_to_the_user_is_the_result(
         {"type": "Standard", "prompt": "one", "returnToUser": True},
         {"type": "Standard", "prompt": "after {agent1Output}", "returnToUser": True},
         {"type": "Standard", "prompt": "{agent1Output} and {agent2Output}", "returnToUser": False},
-        scope=Scope(),
+        scope=WorkflowScope(),
     )
 
     assert output == "second"

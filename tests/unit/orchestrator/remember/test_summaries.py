@@ -9,7 +9,7 @@ from agents.models.usage import estimated_tokens
 from orchestrator.remember.creators.checking import SummaryCheck
 from orchestrator.remember.creators.chunking import chunks
 from orchestrator.remember.creators.extractive import roll, summarise
-from orchestrator.remember.creators.history import Said
+from orchestrator.remember.creators.history import HistoryMessage
 from tests.support.builders import START
 from tests.support.memory.creators import TERMS
 
@@ -18,11 +18,11 @@ TEXTS = st.lists(
 )
 
 
-def said(*texts: str) -> list[Said]:
+def said(*texts: str) -> list[HistoryMessage]:
     """Messages of the person and the assistant in turn."""
     roles = ("user", "assistant")
     return [
-        Said(f"m{number}", number, roles[(number - 1) % 2], text, START)
+        HistoryMessage(f"m{number}", number, roles[(number - 1) % 2], text, START)
         for number, text in enumerate(texts, 1)
     ]
 
@@ -298,7 +298,7 @@ def test_a_phrase_counts_only_if_the_person_said_it_word_for_word() -> None:
 
 
 def test_what_the_person_deleted_supports_nothing() -> None:
-    forgotten = [Said("m1", 1, "user", "I take 20 mg of lisinopril.", START, forgotten=True)]
+    forgotten = [HistoryMessage("m1", 1, "user", "I take 20 mg of lisinopril.", START, forgotten=True)]
 
     assert not SummaryCheck(forgotten, TERMS).supports("The person takes 20 mg.")
 
