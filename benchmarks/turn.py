@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
@@ -14,7 +15,7 @@ from orchestrator.ops import logs
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.settings import Settings, load
 from orchestrator.store.engine.drivers import Sqlite
-from orchestrator.transports.in_process import pair
+from orchestrator.transports.in_process import End, pair
 from orchestrator.wire.ids import RandomIds
 from orchestrator.wiring import build_orchestrator, open_store
 
@@ -57,10 +58,30 @@ class Recorder:
         return getattr(self._connection, name)
 
 
-async def _connect(orchestrator: Orchestrator) -> tuple[Client, "asyncio.Task[None]"]:
+class Counter:
+    """The client's end of a connection, which counts what the server sends."""
+
+    def __init__(self, end: End) -> None:
+        self._end, self.frames, self.bytes = end, 0, 0
+
+    async def receive(self) -> bytes | None:
+        """The next frame."""
+        frame = await self._end.receive()
+        if frame is not None:
+            self.frames += 1
+            self.bytes += len(frame)
+        return frame
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._end, name)
+
+
+async def _connect(
+    orchestrator: Orchestrator, counted: Callable[[End], Any] = lambda end: end
+) -> tuple[Client, "asyncio.Task[None]"]:
     ours, theirs = pair()
     session = asyncio.create_task(orchestrator.serve(theirs, "bench"))
-    client = Client(ours, RandomIds())
+    client = Client(counted(ours), RandomIds())
     async for _ in client.open():
         pass
     return client, session
@@ -76,9 +97,20 @@ async def _turn(client: Client, message: str) -> float:
 async def _alone(settings: Settings, statements: Statements, before: Path) -> list[float]:
     """Run one conversation, turn after turn, and record its statements."""
     async with build_orchestrator(settings).open() as orchestrator:
-        client, session = await _connect(orchestrator)
+        counters: list[Counter] = []
+
+        def counted(end: End) -> Counter:
+            counters.append(Counter(end))
+            return counters[0]
+
+        client, session = await _connect(orchestrator, counted)
+        counters[0].frames = counters[0].bytes = 0
         for each in MESSAGES:
             await _turn(client, each)
+        sent = counters[0]
+        print(
+            f"the first {len(MESSAGES)} messages    {sent.bytes} bytes in {sent.frames} frames of the server"
+        )
         await orchestrator.store.write(lambda tx: None)
         shutil.copytree(settings.data.dir, before)
         statements.clear()

@@ -16,6 +16,7 @@ RIDDLES = re.compile(
 PLAIN = {
     *("_asks_what_is_told", "_is_told", "_without_told", "is_about_told", "told_by", "told_in_parts"),
     *("told_with", "_worth_asking", "_shown_facts", "shown_by", "idle_minutes", "_context_resolution"),
+    "changes_after_asking",
 }
 """Names that have such a word and say what they mean."""
 
