@@ -119,7 +119,7 @@ MEMORY_NOT_FOUND: Final = _row(105, "memory_not_found", 404)(
 )
 
 MEMORY_CHANGED_SINCE: Final = _row(105, "memory_changed_since", 409)(
-    "A memory was changed again after what is to be undone.",
+    "A memory was changed again after the change that is to be undone.",
     "Nothing was changed; undo the later change first.",
 )
 NOTHING_TO_UNDO: Final = _row(105, "nothing_to_undo", 404)(
@@ -331,10 +331,10 @@ REVISION_NOT_FOUND: Final = _row(201, "revision_not_found", 404)(
     "Block `{label}` has no such revision.", "The list of its revisions shows those that are kept."
 )
 TURN_NOT_FOUND: Final = _row(201, "turn_not_found", 404)(
-    "The conversation has no such turn here.", "Turns count from 1; the latest is {latest}."
+    "The conversation has no turn with this number.", "Turns count from 1; the latest is {latest}."
 )
 ITEM_NOT_FOUND: Final = _row(201, "item_not_found", 404)(
-    "There is no such {what}.", "Use an id from its list."
+    "There is no such {what}.", "Use an id that a list shows."
 )
 BAD_CURSOR: Final = _row(105, "bad_cursor", 422)(
     "The cursor is not one of this list.", "Start again without it, or use `next` of the page before."
@@ -400,7 +400,8 @@ PACKAGE_INCOMPLETE: Final = _row(501, "package_incomplete", 500, recoverable=Fal
     "Run `anamnesis doctor`; it shows where the package comes from.",
 )
 DATABASE_TOO_OLD: Final = _row(503, "database_too_old", 503)(
-    "The database is {found}; this program needs {needed}.", "Install a newer one and start again."
+    "The database is {found}; this program needs {needed}.",
+    "Install a newer database server and start again.",
 )
 DATABASE_UNREACHABLE: Final = _row(503, "database_unreachable", 503)(
     "The database server at {where} does not answer, or rejects the login.",

@@ -125,7 +125,7 @@ class LettaMirror:
             return changes
 
     def _remember_listed(self, conversation_id: str, copies: Mapping[Label, CopiedText]) -> None:
-        """Remember what was read for a `put` that follows soon; forget what is too old for one."""
+        """Keep what was read for a `put` that follows soon, and drop what was read too long ago."""
         now = monotonic()
         fresh = {key: each for key, each in self._listed.items() if now - each[0] <= FRESH_SECONDS}
         self._listed = {**fresh, conversation_id: (now, copies)}

@@ -189,7 +189,7 @@ def _package_of(error: ImportError) -> str:
 
 
 def _message(refused: AnamnesisError) -> str:
-    """The text for the operator; for a wrong statement of ours, with the database's message (no values)."""
+    """The text of an error for the operator. If a statement was wrong, the database's message is added."""
     if refused.problem is not INTERNAL:
         return str(refused)
     if "code" not in refused.facts:

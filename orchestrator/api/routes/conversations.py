@@ -240,7 +240,7 @@ def require_rooms(rooms: Rooms | None) -> Rooms:
 
 
 def _owner_of_new(caller: Caller, new: NewConversation) -> str:
-    """Whose conversation it will be. Only a service starts those of others."""
+    """The person who will own the new conversation. Only a service may name somebody else."""
     if new.person is None or new.person == caller.person:
         if Role.PERSON not in caller.roles:
             raise AnamnesisError(INVALID_FIELD, field="person", rule="a service must name the person")

@@ -166,7 +166,7 @@ class RetrievalResult:
         return {name: summary.plain() for name, summary in found.items() if summary is not None}
 
     def plain(self) -> dict[str, Any]:
-        """The result as data, in camelCase, without what does not apply."""
+        """The result as JSON values with names in camelCase. Fields without a value are left out."""
         tiers, signal = self.tier_assignments, self.packaging_signal
         shown = {
             "memories": [memory.plain() for memory in self.memories],

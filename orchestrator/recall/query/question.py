@@ -34,7 +34,7 @@ _PLURAL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ReadQuery:
-    """A query, read."""
+    """What a query says: its words, and the months and years that it names."""
 
     text: str
     terms: tuple[str, ...]
@@ -44,7 +44,7 @@ class ReadQuery:
 
 
 def read(text: str) -> ReadQuery:
-    """Read a query."""
+    """Find the words, months and years of a query, and whether it asks for several things."""
     found = tuple(dict.fromkeys(terms(text)))[:MOST_TERMS]
     head = text[:500]
     months = {MONTHS.index(each.lower()) + 1 for each in _MONTH.findall(head) if _is_month(each)}

@@ -265,7 +265,7 @@ class _Sentence:
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """The words and numbers that have to be said."""
+        """The words and numbers that the sentence of the person must have, too."""
         return frozenset(token.stem for token in self.tokens if token.says or token.is_number)
 
     @cached_property

@@ -109,7 +109,7 @@ class Statement(Generic[T]):
 
     @property
     def query(self) -> Any:
-        """The statement as it was written, to be made part of another one."""
+        """The statement for SQLAlchemy, to be used inside of another one."""
         return self._statement
 
     def all(self, connection: Connection, dialect: Dialect, given: dict[str, Any]) -> list[T]:

@@ -68,7 +68,7 @@ class Facts:
 
 
 def as_change(row: FactChange) -> facts.FactChange:
-    """The change in a row."""
+    """The change that a row of the table holds."""
     return facts.FactChange(
         id=row.id,
         op=Op(row.op),
