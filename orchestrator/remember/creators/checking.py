@@ -47,16 +47,29 @@ _OTHER_TEXT: Final = """
     mum mummy nan neighbor neighbour nephew niece parent partner roommate sister son spouse stepdad stepfather
     stepmother stepmum stepson toddler twin uncle wife
 """
+_PET_TEXT: Final = """
+    budgie cat dog goldfish hamster horse kitten kitty parrot pet pony puppy rabbit tortoise
+"""
+_PROFESSION_TEXT: Final = """
+    cardiologist carer caregiver chemist cleaner clinician coach consultant counsellor counselor coworker
+    dentist dermatologist doc doctor driver employee employer gp gardener gynaecologist gynecologist
+    hairdresser landlady landlord lawyer manager midwife neurologist nurse nutritionist oncologist optician
+    paramedic pediatrician pharmacist physician physio physiotherapist priest psychiatrist psychologist
+    receptionist specialist surgeon teacher therapist trainer urologist vet
+"""
 _MAYBE_TEXT: Final = """
     could guess hope if maybe might perhaps possibly probably should suppose think thinking unsure whether
     wish will worried worry would
 """
 _HEDGE_TEXT: Final = """
-    allergic almost avoid barely consider decline except fail forget former formerly hardly instead intend
-    lack minus miss nearly plan previously quit rarely rather refuse reject scarcely seldom skip stop unable
+    allergic almost avoid barely cease consider cure decline discontinue dismiss disprove except exclude fail
+    family fear forget former formerly free hardly instead intend lack minus misdiagnose miss nearly negative
+    off outgrow plan previously quit rarely rather refuse reject risk scarcely seldom skip stop suspect unable
     unlike used want
 """
 """Words that turn what is said beside them into something else; a summary must have them, too."""
+_HEDGE_PHRASES: Final = (("rule", "out"), ("run", "out"), ("out", "of"), ("clear", "of"), ("give", "up"))
+"""The same, if a clause has both words: `ruled it out`."""
 _IRREGULAR: Final = {
     form: base
     for base, forms in {
@@ -77,6 +90,7 @@ _IRREGULAR: Final = {
         "break": "broke broken",
         "fall": "fell fallen",
         "run": "ran",
+        "outgrow": "outgrew outgrown",
         "think": "thought",
         "keep": "kept",
         "leave": "left",
@@ -108,6 +122,9 @@ _FREE: Final = frozenset(_FREE_TEXT.split())
 _MEASURED: Final = frozenset(_UNIT_TEXT.split())
 _MONTHS: Final = frozenset(_MONTH_TEXT.split())
 _OTHERS: Final = frozenset(map(stem, _OTHER_TEXT.split()))
+_PETS: Final = frozenset(map(stem, _PET_TEXT.split()))
+_PROFESSIONS: Final = frozenset(map(stem, _PROFESSION_TEXT.split()))
+_ARTICLES: Final = frozenset(("a", "an", "the", "my", "our", "one", "this", "that"))
 _PRONOUNS: Final = frozenset(("he", "she", "they", "him", "them", "his", "her", "their"))
 _FIRST_PERSON: Final = frozenset(("i", "me", "my", "we", "us", "our"))
 _MAYBE: Final = frozenset(map(stem, _MAYBE_TEXT.split()))
@@ -117,9 +134,11 @@ _TAKING: Final = frozenset(map(stem, ("take", "use", "drink", "eat", "need", "ge
 _NOT: Final = frozenset(("no", "not", "never"))
 _SPEAKERS: Final = frozenset(("i", "we", "person", "patient", "user", "speaker"))
 """The subject of a clause about the person."""
+_SELF: Final = frozenset(("i", "we", "me", "us"))
 _OWN: Final = frozenset(("my", "our", "it", "there"))
 """A clause that begins with one of these has a subject: `my head hurts`."""
-_INSERTING: Final = frozenset(("who", "whom", "whose", "which", "that", "if", "when", "as", "where"))
+_RELATIVE: Final = frozenset(("who", "whom", "whose"))
+_INSERTING: Final = _RELATIVE | frozenset(("which", "that", "if", "when", "as", "where"))
 """A clause that begins with one of these is inside another one, which goes on after it."""
 _VERBS: Final = (
     "do",
@@ -323,13 +342,36 @@ class _Sentence:
 
     def _hedges(self, clause: int) -> frozenset[str]:
         """The words of a clause, and of those that it continues, which must be in the claim, too."""
-        found = (token.stem for each in (clause, *self._continued(clause)) for token in self._clause(each))
-        return _HEDGES.intersection(found)
+        found: set[str] = set()
+        for each in (clause, *self._continued(clause)):
+            here = {token.stem for token in self._clause(each)}
+            found |= _HEDGES & here
+            found.update(*(phrase for phrase in _HEDGE_PHRASES if here.issuperset(phrase)))
+        return frozenset(found)
 
     def _others(self, clause: int) -> frozenset[str]:
         """The people other than the speaker whom a clause is about."""
-        continued = self._continued(clause)
-        return self._named(clause) | (self._named(continued[-1]) if continued else frozenset())
+        continued, words = self._continued(clause), self._clause(clause)
+        named = self._named(clause) | self._bystanders(words, _PETS)
+        if not self._is_about_self(words):
+            named |= self._bystanders(words, _PROFESSIONS)
+        if continued:
+            before = self._clause(continued[-1])
+            named |= self._named(continued[-1])
+            if words[0].text in _RELATIVE or not self._is_about_self(before):
+                named |= self._bystanders(before, _PETS | _PROFESSIONS)
+        return named
+
+    @staticmethod
+    def _bystanders(words: list[_Token], kind: frozenset[str]) -> frozenset[str]:
+        """The pets or professions among some words."""
+        return kind.intersection(each.stem for each in words)
+
+    @staticmethod
+    def _is_about_self(words: list[_Token]) -> bool:
+        """Whether a clause with a profession is about the speaker: `my doctor says I have asthma`."""
+        found = {each.text for each in words}
+        return not _SELF.isdisjoint(found) and _PRONOUNS.isdisjoint(found)
 
     def _named(self, clause: int) -> frozenset[str]:
         words = self._clause(clause)
@@ -352,7 +394,7 @@ class _Sentence:
         """
         found: list[int] = []
         words = self._clause(clause)
-        if not words or words[0].text in _OWN or any(self._is_subject(each) for each in words):
+        if not words or words[0].text in _OWN or self._has_subject(words):
             return found
         for number in range(clause - 1, -1, -1):
             before = self._clause(number)
@@ -361,9 +403,14 @@ class _Sentence:
             if before[0].statement != words[0].statement:
                 break
             found.append(number)
-            if any(self._is_subject(each) for each in before):
+            if self._has_subject(before):
                 return found
         return found if any(self._begins_with_somebody(each) for each in found) else []
+
+    def _has_subject(self, words: list[_Token]) -> bool:
+        """Whether some word is a subject, or a clause begins with a pet or a profession: `the old dog`."""
+        begins = words[0].text in _ARTICLES and self._bystanders(words[:4], _PETS | _PROFESSIONS)
+        return bool(begins) or any(self._is_subject(each) for each in words)
 
     def _is_subject(self, token: _Token) -> bool:
         if token is self.tokens[0] and token.is_capital and token.text not in _SPEAKERS | _PRONOUNS:
@@ -373,7 +420,7 @@ class _Sentence:
     def _begins_with_somebody(self, clause: int) -> bool:
         """Whether a clause is a name before an inserted clause about somebody: `Maria, who lives here,`."""
         following = self._clause(clause + 1)
-        return bool(following) and following[0].text in ("who", "whom", "whose")
+        return bool(following) and following[0].text in _RELATIVE
 
     def _measures(self, place: int, claim: "_Sentence") -> bool:
         """Whether a number of the claim is here beside the same unit or month, and of the same medicine."""

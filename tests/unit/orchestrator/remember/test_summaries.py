@@ -271,6 +271,66 @@ def test_a_sentence_that_no_sentence_of_the_person_says_is_dropped(sentence: str
     assert (checked.text, checked.dropped) == ("The person weighs 72.5 kg.", 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "claim"),
+    [
+        ("The doctor ruled out diabetes.", "The person has diabetes."),
+        ("Tests ruled diabetes out.", "The person has diabetes."),
+        ("The doctor excluded asthma.", "The person has asthma."),
+        ("The tests exclude asthma.", "The person has asthma."),
+        ("I am free of asthma.", "The person has asthma."),
+        ("I am asthma free.", "The person has asthma."),
+        ("I was cured of asthma.", "The person has asthma."),
+        ("I outgrew asthma.", "The person has asthma."),
+        ("Diabetes runs in my family.", "The person has diabetes."),
+        ("I tested negative for hepatitis.", "The person has hepatitis."),
+        ("My dog has diabetes.", "The person has diabetes."),
+        ("Dogs get diabetes.", "The person has diabetes."),
+        ("I gave my cat insulin.", "The person has insulin."),
+        ("The cat has asthma and takes insulin.", "The person takes insulin."),
+        ("I have a dog, who takes insulin.", "The person takes insulin."),
+        ("My doctor has asthma.", "The person has asthma."),
+        ("My doctor told me she has asthma.", "The person has asthma."),
+        ("The nurse is ill and takes insulin.", "The person takes insulin."),
+        ("My doctor, who I like, takes insulin.", "The person takes insulin."),
+        ("I saw my doctor, who takes insulin.", "The person takes insulin."),
+        ("I have run out of metformin.", "The person has metformin."),
+        ("I have run out of metformin to take.", "The person takes metformin."),
+        ("I ran out of metformin.", "The person has metformin."),
+        ("I am out of metformin.", "The person has metformin."),
+        ("I am off metformin.", "The person has metformin."),
+        ("I gave up metformin.", "The person has metformin."),
+        ("I never smoke, see my doctor, take metformin.", "The person takes metformin."),
+    ],
+)
+def test_what_is_excluded_used_up_or_had_by_somebody_else_is_not_had(words: str, claim: str) -> None:
+    assert not SummaryCheck(said(words), HEALTH).supports(claim)
+
+
+@pytest.mark.parametrize(
+    ("words", "claim"),
+    [
+        ("The doctor ruled out diabetes.", "The person's doctor ruled out diabetes."),
+        ("The doctor excluded asthma.", "The doctor excluded asthma."),
+        ("I am free of asthma.", "The person is free of asthma."),
+        ("My dog has diabetes.", "The person's dog has diabetes."),
+        ("My doctor has asthma.", "The person's doctor has asthma."),
+        ("I have run out of metformin.", "The person ran out of metformin."),
+        ("My doctor says I have asthma.", "The person has asthma."),
+        ("My doctor told me to take metformin.", "The person takes metformin."),
+        ("I told my doctor that I take metformin.", "The person takes metformin."),
+        ("I am a nurse and have asthma.", "The person has asthma."),
+        ("I have a dog and take metformin.", "The person takes metformin."),
+        ("My dog is old, but I have asthma.", "The person has asthma."),
+        ("The doctor ruled out diabetes, but I have asthma.", "The person has asthma."),
+        ("I run and take metformin.", "The person takes metformin."),
+        ("I go out and take metformin.", "The person takes metformin."),
+    ],
+)
+def test_what_the_person_has_beside_others_and_exclusions_is_kept(words: str, claim: str) -> None:
+    assert SummaryCheck(said(words), HEALTH).supports(claim)
+
+
 def test_a_letter_belongs_to_the_word_before_it() -> None:
     check = SummaryCheck(said("I take vitamin C and plan B. I have a cold and hepatitis B."), HEALTH)
 
