@@ -1,5 +1,6 @@
 """Makes memories of one chunk: by a workflow, else by a model, else by picking sentences."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -71,7 +72,10 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """Makes the memories of chunks. Without `run_workflow` and `complete`, it picks sentences."""
+    """Makes the memories of chunks. Without `run_workflow` and `complete`, it picks sentences.
+
+    Picking and checking take long if there is much to read. They run in a thread, so that nobody waits.
+    """
 
     config: MemoryConfig
     prompts: Prompts
@@ -83,7 +87,7 @@ class Generator:
     async def generate(self, chunk: Chunk, kind: Kind, known: Context, caller: RequestOrigin) -> Made:
         """Make the memories of a chunk. Raises `MEMORY_NOT_MADE` if the output cannot be used."""
         if not any(said.is_person and said.words.strip() for said in chunk):
-            return self._picked(chunk)
+            return await asyncio.to_thread(self._picked, chunk)
         inputs = self._inputs(chunk, kind, known)
         if self.config.workflow and self.run_workflow is not None:
             output = await self.run_workflow(self.config.workflow, inputs, caller)
@@ -93,22 +97,29 @@ class Generator:
             output = await self.complete(filled(prompt, inputs), caller)
             maker = f"model:{self.model}"
         else:
-            return self._picked(chunk)
-        return self._checked(_clean(output), chunk, kind, maker)
+            return await asyncio.to_thread(self._picked, chunk)
+        return await asyncio.to_thread(self._checked, _clean(output), chunk, kind, maker)
 
     async def roll(
         self, memories: Sequence[str], current: str, new: Sequence[str], caller: RequestOrigin
     ) -> Made:
         """The rolling summary of all memories: the current one with the new ones, or picked from all."""
-        picked = MemoryBody(roll(memories, self.config.summary_characters))
         if self.complete is None or not memories:
-            return Made((picked,), (), LOCAL)
+            return await asyncio.to_thread(self._rolled, memories)
         inputs = (current, "\n\n".join(new or memories))
         output = _clean(await self.complete(filled(self.prompts.rolling_summary, inputs), caller))
+        return await asyncio.to_thread(self._checked_roll, output, memories)
+
+    def _rolled(self, memories: Sequence[str], dropped: int = 0) -> Made:
+        """A rolling summary that is picked from all memories."""
+        return Made((MemoryBody(roll(memories, self.config.summary_characters)),), (), LOCAL, dropped)
+
+    def _checked_roll(self, output: str, memories: Sequence[str]) -> Made:
+        """Drop what the memories do not support; if nothing is left that fits, pick sentences instead."""
         checked = SummaryCheck.of_memories(memories, self.health_terms).check(output)
         text = _fitting(checked.text, self.config.summary_characters)
         if not text:
-            return Made((picked,), (), LOCAL, checked.dropped)
+            return self._rolled(memories, checked.dropped)
         return Made((MemoryBody(text),), (), f"model:{self.model}", checked.dropped)
 
     def _inputs(self, chunk: Chunk, kind: Kind, known: Context) -> tuple[str, ...]:

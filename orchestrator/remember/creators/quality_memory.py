@@ -197,11 +197,7 @@ class QualityMemory:
 
         Returns how many sentences of a model were dropped.
         """
-        lines = await asyncio.to_thread(self.ledger.lines, of, "file")
-        summaries = await asyncio.to_thread(self.ledger.summaries, of)
-        last = summaries[-1] if summaries else None
-        living = alive(lines)
-        new = _unheld(last, living, lines)
+        last, living, new, lines = await asyncio.to_thread(self._to_roll, of)
         if not living or not new:
             return 0
         current = (last.text or "") if last is not None and len(new) < len(living) else ""
@@ -210,12 +206,21 @@ class QualityMemory:
         made = await self._generator.roll(memories, current, memories[-len(new) :], caller)
         faults.point("before_summary")
         text = made.bodies[0].text
-        summary = next_summary(last, text, living[-1], lines, made.maker, self._clock.now())
+        now = self._clock.now()
+        summary = await asyncio.to_thread(next_summary, last, text, living[-1], lines, made.maker, now)
         await asyncio.to_thread(self.ledger.add_summary, of, summary)
         faults.point("after_summary")
         if made.dropped:
             await self._store.write(lambda tx: tx.memory_work.note_dropped(of.id, made.dropped))
         return made.dropped
+
+    def _to_roll(
+        self, of: Discussion
+    ) -> tuple[RollingSummary | None, Sequence[Line], Sequence[Line], Sequence[Line]]:
+        """The last summary, the living memories, those of them that it does not hold, and all lines."""
+        lines, summaries = self.ledger.lines(of, "file"), self.ledger.summaries(of)
+        last, living = summaries[-1] if summaries else None, alive(lines)
+        return last, living, _unheld(last, living, lines), lines
 
 
 def _unheld(last: RollingSummary | None, living: Sequence[Line], lines: Sequence[Line]) -> Sequence[Line]:

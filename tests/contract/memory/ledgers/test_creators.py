@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from agents import sentences
 from orchestrator.errors import MEMORY_NOT_MADE, AnamnesisError
+from orchestrator.remember.creators import generation, quality_memory
 from orchestrator.remember.creators.checking import SummaryCheck
 from orchestrator.remember.creators.history import HistoryMessage
 from orchestrator.remember.creators.status import statuses
@@ -382,6 +385,39 @@ async def test_if_nothing_of_a_summary_is_supported_sentences_are_picked(
 
     assert texts_of(ledger) == [f"Person: {TALK[0]}"]
     assert ledger.lines(HERE, "file")[0].maker == "local"
+
+
+@pytest.mark.parametrize("has_model", [True, False])
+async def test_picking_and_checking_run_outside_of_the_event_loop(
+    store: Store, ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch, has_model: bool
+) -> None:
+    ran: dict[str, set[int]] = {}
+
+    def recorded(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            ran.setdefault(name, set()).add(threading.get_ident())
+            return work(*args)
+
+        return run
+
+    for name in ("roll", "summarise", "_fitting"):
+        monkeypatch.setattr(generation, name, recorded(name, getattr(generation, name)))
+    for name in ("of_memories", "check", "__init__"):
+        bound = name == "of_memories"  # a class method: what is read from the class has its class already
+        work = recorded(name, getattr(SummaryCheck, name))
+        monkeypatch.setattr(SummaryCheck, name, staticmethod(work) if bound else work)
+    for name in ("_unheld", "next_summary"):
+        monkeypatch.setattr(quality_memory, name, recorded(name, getattr(quality_memory, name)))
+    model = ScriptedModel() if has_model else None
+    creator, _ = a_creator(store, ledger, complete=model, chunkEstimatedTokenSize=1)
+    talk(store, *(f"I take {number} mg of lisinopril." for number in range(6)))
+
+    run = await creator.handle_discussion_id_flow(HERE)
+
+    checks = {"of_memories", "check", "__init__", "_fitting"} if has_model else {"roll"}
+    assert len(run.memories) == 3
+    assert ran.keys() >= checks | {"summarise", "_unheld", "next_summary"}
+    assert threading.get_ident() not in set().union(*ran.values())
 
 
 # --- without a conversation ---------------------------------------------------------------------------------
