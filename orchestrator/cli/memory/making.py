@@ -107,7 +107,7 @@ def reindex(invocation: Invocation, user: str, as_json: bool) -> None:
     with opened(invocation) as access:
         settings, outbox = invocation.settings(quietly=True), Outbox(access.store)
         creator, _ = build_creator(settings, access.store, access.embedder, outbox, None, invocation.config)
-        done = asyncio.run(rebuild(access.store, access.embedder, user, creator.settle))
+        done = asyncio.run(rebuild(access.store, access.embedder, user, creator.settle, creator.findable))
     if as_json:
         click.echo(json.dumps(asdict(done)))
     else:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
@@ -36,6 +37,11 @@ def missing(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) 
         if tx.memories.get_even_deleted(line.memory_id) is None
         and not tx.memories.ledger.of_memory(of.user_id, line.memory_id)
     ]
+
+
+def living(tx: Transaction, of: Discussion, kind: Kind, lines: Sequence[Line]) -> list[Item]:
+    """The memories of the ledger that are alive, as searches find them. They are stored already."""
+    return [replace(_item(tx, of, kind, line), new=None) for line in alive(lines)]
 
 
 def store_missing(

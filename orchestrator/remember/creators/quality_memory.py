@@ -24,6 +24,7 @@ from orchestrator.remember.creators.chunking import Chunk, chunks
 from orchestrator.remember.creators.generation import Context, Generator, Made, RequestOrigin
 from orchestrator.remember.creators.history import HistoryMessage, history_after
 from orchestrator.remember.creators.settling import KINDS, Settling
+from orchestrator.remember.indexing import Item
 from orchestrator.remember.ledger.lines import (
     Discussion,
     Kind,
@@ -117,6 +118,18 @@ class QualityMemory:
         await asyncio.to_thread(self.settling.settle, of)
         for kind in KINDS:
             await self._project(of, kind)
+
+    async def findable(self, of: Discussion) -> list[Item]:
+        """The living memories that searches find: none, unless `find_in_searches` is set."""
+        if not self._generator.config.find_in_searches:
+            return []
+        found: list[Item] = []
+        for kind in KINDS:
+            lines = await asyncio.to_thread(self.ledger.lines, of, kind)
+            found += await self._store.read(
+                lambda tx, kind=kind, lines=lines: projection.living(tx, of, kind, lines)  # type: ignore[misc]
+            )
+        return found
 
     async def _chunks_after(
         self, of: Discussion, point: Point | None, *, whole: bool, eager: bool

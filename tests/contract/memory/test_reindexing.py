@@ -35,9 +35,11 @@ def ledger(tmp_path: Path) -> FileLedger:
     return FileLedger(tmp_path / "memories")
 
 
-async def made(store: Store, ledger: FileLedger) -> tuple[QualityMemory, list[str], list[str]]:
+async def made(
+    store: Store, ledger: FileLedger, **changes: Any
+) -> tuple[QualityMemory, list[str], list[str]]:
     """A conversation with utterances and summaries; returns its messages and summaries."""
-    creator, _ = a_creator(store, ledger, chunkEstimatedTokenSize=1)
+    creator, _ = a_creator(store, ledger, chunkEstimatedTokenSize=1, **changes)
     ids = talk(store, *SAID)
     await Remembering(store, EMBEDDER).after_turn("ann", HERE.id)
     run = await creator.handle_discussion_id_flow(HERE)
@@ -76,8 +78,15 @@ def index(store: Store) -> list[tuple[str, str, str, str, str | None]]:
     )
 
 
+def times_in_index(store: Store) -> dict[str, Any]:
+    """When each memory in the index was said."""
+    return {
+        each.memory_id: each.said_at for each in store.read_now(lambda tx: tx.memory_index.since("ann", -1))
+    }
+
+
 async def rebuilt(store: Store, creator: QualityMemory) -> Rebuilt:
-    return await rebuild(store, EMBEDDER, "ann", creator.settle)
+    return await rebuild(store, EMBEDDER, "ann", creator.settle, creator.findable)
 
 
 async def test_lost_rows_are_rebuilt_as_they_were_and_deletions_stay(
@@ -113,6 +122,24 @@ async def test_the_index_is_rebuilt_with_episodes_and_contexts(store: Store, led
     await rebuilt(store, creator)
 
     assert index(store) == before
+
+
+@pytest.mark.parametrize("found", [True, False])
+async def test_summaries_are_indexed_again_as_they_were_only_if_searches_find_them(
+    store: Store, ledger: FileLedger, found: bool
+) -> None:
+    creator, _, summaries = await made(store, ledger, findInSearches=found)
+    store.write_now(lambda tx: MemoryChanges(tx, "ann", "ann").delete(summaries[0]))
+    before = [row for row in index(store) if row[0] != summaries[0]]  # a deleted one does not come back
+    times = {id: at for id, at in times_in_index(store).items() if id != summaries[0]}
+    store.write_now(lambda tx: tx.unit.connection.execute("DELETE FROM memory_index"))
+
+    done = await rebuilt(store, creator)
+
+    indexed = {id for id, *_ in index(store)}
+    assert (index(store), times_in_index(store)) == (before, times)
+    assert indexed & set(summaries) == (set(summaries[1:]) if found else set())
+    assert done.indexed == len(indexed)
 
 
 async def test_a_row_that_was_changed_without_an_entry_is_repaired_and_reaches_no_ledger(
