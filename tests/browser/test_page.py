@@ -88,6 +88,7 @@ async def test_without_the_panel_the_page_is_the_same_as_without_traces(
             await chat.say(HEADACHE)
             await chat.until_text(".answer", "Since when?")
             await chat.until_gone(".thinking")
+            await chat.until_gone(".state.loading")
             return str(await chat.run("document.documentElement.outerHTML"))
 
     assert await html(traces=True) == await html(traces=False)
@@ -253,7 +254,7 @@ async def test_an_answer_that_the_model_did_not_give_says_so(chromium: Browser, 
         await chat.say(HEADACHE)
 
         await chat.until_text(".answer", "Rest a little.")
-        await chat.until_text(".answer .trouble", "Answered without the model: http_503")
+        await chat.until_text(".answer .trouble", "Answered without the model: http 503")
 
 
 async def test_a_failed_answer_says_why_and_can_be_asked_for_again(chromium: Browser, console: Path) -> None:

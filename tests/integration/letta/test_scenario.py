@@ -49,7 +49,7 @@ READER, AGENT = "context_extractor", "letta:context_extractor"
 SCALE = "How strong is the headache on a scale of 1 to 10?"
 """A question to which a bare number needs no model to be read."""
 
-MEASURES = ["The person: measures 180 cm.", "The person: measures 75 kg."]
+MEASURES = ["The person is 180 cm tall.", "The person weighs 75 kg."]
 NOTE = "Prefers short answers."
 PHASE = re.compile('"conversation_phase":"[^"]*"')
 ADVICE, FOLLOW_UP = '"conversation_phase":"advice"', '"conversation_phase":"follow_up"'

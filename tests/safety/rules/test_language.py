@@ -39,7 +39,8 @@ def test_our_phrases_and_cases_are_rarely_taken_for_another_language() -> None:
     ]
     for path in (CHECKOUT / "config" / "evals").glob("*.jsonl"):
         cases = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        said += [case.get("text") or case["message"] for case in cases]
+        for case in cases:
+            said += case["messages"] if "messages" in case else [case.get("text") or case["message"]]
 
     assert len(said) > 2_000
     assert [text for text in said if languages().foreign(text)] == []
