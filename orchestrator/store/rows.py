@@ -676,6 +676,7 @@ class LedgerEntry(Row):
     ("ordinal", "ordinal >= 1"),
     ("digest", "length(digest) = 64"),
     ("vectors", "(model IS NULL) = (own_vector IS NULL) AND (model IS NULL) = (window_vector IS NULL)"),
+    index("model", "model", "user_id", "ordinal", where="model IS NOT NULL"),
 )
 @dataclass(frozen=True, slots=True)
 class IndexedMemory(Row):

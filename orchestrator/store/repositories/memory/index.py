@@ -90,7 +90,7 @@ _EXTERNAL = Statement(
 _OTHER_MODEL = Statement(
     all_of(IndexedMemory)
     .where(_index.c.model.is_not(None), _index.c.model != bindparam("model"))
-    .order_by(_index.c.user_id, _index.c.ordinal)
+    .order_by(_index.c.model, _index.c.user_id, _index.c.ordinal)
     .limit(bindparam("limit")),
     IndexedMemory,
 )
